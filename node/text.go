@@ -24,12 +24,12 @@ func (n *node) readText(ctx context.Context) error {
 	if !n.genesis.BuiltIn() && n.cfg.Observe {
 		n.cfg.EvalBytes = 0 // what such a model makes of text is for its learners to say
 	}
-	if n.cfg.Observe && n.cfg.EvalBytes == 0 || !n.genesis.BuiltIn() && n.cfg.Data == "" && n.genesis.Data.SHA256 == "" {
-		return nil
-	}
 	path, err := n.textPath()
 	if err != nil {
 		return err
+	}
+	if n.cfg.Observe && n.cfg.EvalBytes == 0 || !n.genesis.BuiltIn() && path == "" && n.genesis.Data.SHA256 == "" {
+		return nil
 	}
 	text, err := n.openText(ctx, path)
 	if err != nil && n.cfg.Observe && path == "" {

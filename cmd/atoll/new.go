@@ -184,15 +184,19 @@ func (c *NewCmd) invite(owner ed25519.PrivateKey, g genesis.Genesis) (member.Inv
 
 // next is what to type on the first machine.
 func (c *NewCmd) next(g genesis.Genesis) string {
-	line := "atoll join " + status.ShellWord(c.dir(g.Name))
+	line, text := "atoll join "+status.ShellWord(c.dir(g.Name)), c.Data
 	if c.From != "" {
-		line += " --init " + status.ShellWord(c.From) + " --learner " + status.ShellWord(c.learner(g.Recipe))
+		learner := c.learner(g.Recipe)
+		line += " --init " + status.ShellWord(c.From) + " --learner " + status.ShellWord(learner)
+		if strings.HasPrefix(learner, "hf") {
+			text = cmp.Or(text, "TEXT")
+		}
 	}
 	if c.Profile != p2p.WAN { // the default of join
 		line += " --profile " + c.Profile
 	}
-	if c.Data != "" {
-		line += " --data " + status.ShellWord(c.Data)
+	if text != "" {
+		line += " --data " + status.ShellWord(text)
 	}
 	return line
 }
@@ -212,9 +216,6 @@ func (c *NewCmd) learner(recipe string) string {
 		tokenizer = dirs[i]
 	}
 	ofBytes := tokenizer == "DIR" && strings.Contains(strings.ReplaceAll(recipe, "}", ","), `"vocab_size":256,`)
-	if !ofBytes || c.Data == "" { // otherwise the node passes on the text
-		line += " --data " + status.ShellWord(cmp.Or(c.Data, "TEXT"))
-	}
 	if !ofBytes {
 		line += " --tokenizer " + status.ShellWord(tokenizer)
 	}

@@ -87,21 +87,22 @@ func TestPrintedCommandRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts := filepath.Join(t.TempDir(), "texts")
-	if err := errors.Join(os.Mkdir(texts, 0o755), os.WriteFile(filepath.Join(texts, "a.txt"), bytes.Repeat([]byte("light "), 1000), 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(texts, 0o755), os.WriteFile(filepath.Join(texts, "a.jsonl"), bytes.Repeat([]byte("{\"text\":\"light\"}\n"), 1000), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		from, data string
 		learner    []string // program and arguments
 	}{
-		{"it's a [model]", text, []string{"hf", "--data", text, "--tokenizer", "it's a [model]"}},
-		{"it's a [model]", "", []string{"hf", "--data", "TEXT", "--tokenizer", "it's a [model]"}},
+		{"it's a [model]", text, []string{"hf", "--tokenizer", "it's a [model]"}},
+		{"it's a [model]", "", []string{"hf", "--tokenizer", "it's a [model]"}},
+		{"it's a [model]", texts, []string{"hf", "--tokenizer", "it's a [model]"}}, // lines of JSON
 		{"bytes", text, []string{"hf"}},
 		{"bytes", texts, []string{"hf"}}, // the node passes on the text
 		{"bare", texts, []string{"python3", "train.py"}},
-		{"bytes", "", []string{"hf", "--data", "TEXT"}},
+		{"bytes", "", []string{"hf"}},
 		{"bare", text, []string{"python3", "train.py"}},
-		{"adapters", text, []string{"hf", "--base", "bytes", "--data", text, "--tokenizer", "DIR"}},
+		{"adapters", text, []string{"hf", "--base", "bytes", "--tokenizer", "DIR"}},
 		{"others", text, []string{"python3", "train.py"}},
 	} {
 		args := []string{"new", "--json", filepath.Join(t.TempDir(), "a run"), "--from", c.from, "--tokens", "1e4", "--profile", "local"}
@@ -116,7 +117,11 @@ func TestPrintedCommandRuns(t *testing.T) {
 		join := joinOf(t, made.Next)
 		learner := shellWords(t, join.Learner)
 		learner = append([]string{strings.Fields(join.Learner)[0]}, slices.DeleteFunc(learner, func(word string) bool { return word == "" })...)
-		if !slices.Equal(learner, c.learner) || join.Init != c.from || join.Data != c.data || join.Profile != "local" {
+		data := c.data
+		if data == "" && learner[0] == "hf" {
+			data = "TEXT"
+		}
+		if !slices.Equal(learner, c.learner) || join.Init != c.from || join.Data != data || join.Profile != "local" {
 			t.Errorf("%s: learner %q, want %q; --init %q, --data %q", made.Next, learner, c.learner, join.Init, join.Data)
 		}
 		if learner[0] == "hf" {
@@ -175,21 +180,11 @@ func TestNewFromRefuses(t *testing.T) {
 	modelIn(t, "narrow", `{"model_type":"llama","hidden_size":2}`, false)
 	modelIn(t, "float", `{"model_type":"llama","max_position_embeddings":1000.0}`, false)
 	modelIn(t, "wide", `{"model_type":"llama","hidden_size":3}`, true)
-	if err := os.Mkdir("texts", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("said.jsonl", []byte(strings.Repeat("{\"text\":\"said by many\"}\n", 100)), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for line, want := range map[string]string{
-		"--from narrow --data said.jsonl":    "--data said.jsonl is packed, converted, lines of JSON or Parquet|pass plain text",
 		"--from model --context 65":          "--context is 65, and the model of model takes rows of at most 64 tokens: use fewer, or raise max_position_embeddings",
-		"--from narrow --data texts":         "--data texts is no file|pass a file",
-		"--from narrow --data goroot":        "--data goroot is no file|pass a file",
 		"--from model --data nosuch":         "nosuch: no such file or directory",
 		"--from model/config.json":           "model/config.json is no folder",
 		"--from float":                       "max_position_embeddings is of the kind number 1000.0, and a whole number belongs there",
-		"--from model --data texts":          "--data texts is no file|pass a file",
 		"--from quantized":                   "quantized/config.json: it has a quantization_config|F32",
 		"--from mistyped":                    "mistyped/config.json: vocab_size is of the kind string, and a whole number belongs there",
 		"--from wide":                        `wide/model.safetensors: tensor "model.embed_tokens.weight" has the shape [256 2]|fetch them anew`,

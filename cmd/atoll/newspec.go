@@ -3,11 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"atoll/cmd/atoll/internal/cli"
@@ -171,16 +167,8 @@ func (c *NewCmd) text(s genesis.Spec) (t genesis.Text, err error) {
 		return genesis.Text{Name: dir.Manifest.Name, Train: int(dir.Manifest.Pass()), Own: c.OwnData, Corpus: genesis.ShardsOf(dir.Manifest)}, dir.Manifest.Fits(s.Model.Context)
 	}
 	text, err := corpus.Open(c.Data)
-	_, missing := os.Stat(c.Data)
-	itself := c.From != "" && strings.Contains(c.learner(string(s.From.Recipe)), " --data ") // the learner opens it
-	if itself && (missing == nil || err == nil) && !isFile("", c.Data) {
-		return t, cli.BadUsage("--data %s is no file, and learners read the text of a model of tokens from one: pass a file", c.Data)
-	}
 	if err != nil {
 		return t, err
-	}
-	if itself && !isAsItIs(c.Data, text.SHA256()) {
-		return t, cli.BadUsage("--data %s is packed, converted, lines of JSON or Parquet, and learners read a model's text from the file as it is: pass plain text in UTF-8", c.Data)
 	}
 	c.note = text.Note()
 	t = genesis.Text{Name: text.Name(), SHA256: text.SHA256(), Train: len(text.Train()), Own: c.OwnData}
@@ -188,13 +176,6 @@ func (c *NewCmd) text(s genesis.Spec) (t genesis.Text, err error) {
 		return t, nil
 	}
 	return t, text.Fits(s.Model.Context)
-}
-
-// isAsItIs says that a file holds just the text of a hash, in hex.
-func isAsItIs(path, digest string) bool {
-	b, err := os.ReadFile(path)
-	sum := sha256.Sum256(b)
-	return err == nil && hex.EncodeToString(sum[:]) == digest
 }
 
 // links is what --bandwidth and --step say of the machines of the run. A step of which nothing is said is timed here.

@@ -14,15 +14,11 @@ from .torch import program
 
 def _options(arguments):
     parser = argparse.ArgumentParser(prog="python3 -m atoll.hf", description="Trains models of Hugging Face's transformers.")
-    parser.add_argument("--data", default="", metavar="PATH", help="a text file to train on; default: the run's text, as bytes")
-    parser.add_argument("--tokenizer", default="", metavar="DIR", help="the model's tokenizer; without it, tokens are bytes")
+    parser.add_argument("--tokenizer", default="", metavar="DIR", help="what cuts the node's text into the model's tokens; without it, tokens are bytes")
     parser.add_argument("--base", default="", metavar="DIR", help="the model that adapters belong to")
     parser.add_argument("--gradient-checkpointing", action="store_true", help="compute more and keep less in memory")
     program.add_options(parser)
-    options = program.parse(parser, arguments)
-    if options.tokenizer and not options.data:
-        parser.error(f"--tokenizer {options.tokenizer} needs --data PATH: a text file")
-    return options
+    return program.parse(parser, arguments)
 
 
 def _quiet():

@@ -37,24 +37,28 @@ class HFLearner(Steps):
         vocab, most = self.config.vocab_size, getattr(self.config, "max_position_embeddings", None) or context
         if context > most:
             raise LearnerError(f"the run has a context of {context}, its model one of {most}", "make the run anew with a smaller --context")
+        if not self.run.text:
+            raise LearnerError("the run has no text", "pass --data PATH to atoll join")
         if o.tokenizer:
-            return Tokens(o.data, context, _tokenizer(o.tokenizer), vocab)
+            self.tokenizer = _tokenizer(o.tokenizer)
+            return self._cut(self.run.text)
         if vocab < 256:
-            raise LearnerError(f"the model has a vocabulary of {vocab}, bytes as tokens need 256", "pass --tokenizer DIR and --data PATH")
-        if not (o.data or self.run.text):
-            raise LearnerError("the run has no text", "pass --data PATH, and --tokenizer DIR for tokens that are not bytes")
-        text = opened(o.data or self.run.text, context)
+            raise LearnerError(f"the model has a vocabulary of {vocab}, bytes as tokens need 256", "pass --tokenizer DIR")
+        text = opened(self.run.text, context)
         if isinstance(text, Shards):
             self.of_bytes = False
             if text.vocab > vocab:
                 raise LearnerError(f"the corpus has {text.vocab} tokens, the model {vocab}", "use a model of the corpus' tokenizer")
         return text
 
+    def _cut(self, path):
+        return Tokens(path, self.run.context, self.tokenizer, self.config.vocab_size)
+
     def _held_out(self):
-        """The run's held-out text, or the last tenth of --data; None where there is no such text."""
-        if self.options.data:
-            return self.text.hold_out()
-        return opened(self.run.held_out, self.run.context, "held_out") if self.run.held_out else None
+        """The part of the text that nobody trains on; None where there is none."""
+        if not self.run.held_out:
+            return None
+        return self._cut(self.run.held_out) if self.options.tokenizer else opened(self.run.held_out, self.run.context, "held_out")
 
     def _build(self, model):
         match(model, self.run.tensors)  # before it moves: an error costs no memory of the device
@@ -76,12 +80,12 @@ class HFLearner(Steps):
         return [place[id(p)] for p in match(model, self.run.tensors)]
 
     def places(self, number, starts):
-        if self.options.data or not starts:
+        if self.options.tokenizer or not starts:  # the node counts bytes
             return self.text.windows(self.run, number, len(starts) or self.run.rows)
         return starts
 
     def held_places(self, starts):
-        return self.held_out.spread(len(starts)) if self.options.data else starts
+        return self.held_out.spread(len(starts)) if self.options.tokenizer else starts
 
     def step(self, number, lr, starts):
         torch.manual_seed(seed(self.run, number, f"dropout {self.group.rank}"))

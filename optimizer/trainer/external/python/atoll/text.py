@@ -1,6 +1,5 @@
 """The tokens that a PyTorch learner trains on, and rows of them."""
 
-import copy
 import hashlib
 import mmap
 import os
@@ -25,15 +24,6 @@ class Bytes:
             raise LearnerError(
                 f"text {self.path} has {len(self.tokens)} tokens, a row needs {context + 1}", "use more text, or a smaller --context of atoll new"
             )
-
-    def hold_out(self):
-        """Takes the last tenth off this text and returns it, as atoll holds out; None where that is less than a row."""
-        cut = len(self.tokens) * 9 // 10
-        if min(cut, len(self.tokens) - cut) <= self.context:
-            return None
-        held = copy.copy(self)
-        self.tokens, held.tokens = self.tokens[:cut], self.tokens[cut:]
-        return held
 
     def spread(self, rows):
         """Returns places of rows that lie evenly over the text: always the same."""
@@ -114,11 +104,10 @@ class Tokens(Bytes):
 
 
 def _cut(path, tokenizer):
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read()
-    except OSError as failure:
-        raise LearnerError(f"cannot read --data {path}: {failure}", "check the path") from failure
+    if os.path.isdir(path):
+        raise LearnerError(f"the run's text {path} is a corpus, which is cut into tokens already", "leave --tokenizer out")
+    with open(path, encoding="utf-8", errors="replace", newline="") as file:  # the last character may be cut in two
+        text = file.read()
     ids = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
     return torch.tensor(ids or [0], dtype=torch.int32)
 
@@ -130,7 +119,7 @@ def _map(path):
             # A private writable mapping: PyTorch warns of memory that it may not write to.
             text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     except (OSError, ValueError) as failure:  # ValueError: an empty file
-        raise LearnerError(f"cannot read text {path!r}: {failure}", "check --data") from failure
+        raise LearnerError(f"cannot read text {path!r}: {failure}", "start the node again") from failure
     return torch.frombuffer(text, dtype=torch.uint8)
 
 

@@ -192,20 +192,6 @@ class Learning(Case):
                 self.assertEqual(node.values(), other.values())
                 self.assertIn("no held-out text", other.ask("evaluate", starts=starts)["error"])
 
-    def test_evaluate_on_own_data(self):
-        """The last tenth of --data, which no step has rows of."""
-        folder, data = self.save(), self.folder() + "/text"
-        pathlib.Path(data).write_bytes(TEXT + bytes(len(TEXT) // 9))
-        node = self.begin(self.node(folder), "--data", data)
-        first = node.values()
-        answers = [node.evaluate(first, [0] * 7) for _ in range(2)]
-        self.assertEqual(answers[0], answers[1])
-        self.assertEqual(answers[0]["tokens"], 7 * CONTEXT)
-        model = transformers.AutoModelForCausalLM.from_pretrained(folder)
-        logits = model(torch.zeros(1, CONTEXT, dtype=torch.int64)).logits
-        zeros = torch.nn.functional.cross_entropy(logits[0], torch.zeros(CONTEXT, dtype=torch.int64)).item()
-        self.assertAlmostEqual(answers[0]["loss"], zeros, places=4)
-
     def loss(self, folder, starts):
         model = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
         rows = torch.tensor([list(TEXT[s : s + CONTEXT + 1]) for s in starts])
@@ -248,31 +234,32 @@ class Learning(Case):
         other.ask("flush", pieces=other.everything())
         self.assertEqual(other.values(), node.values())
 
-    def test_own_data(self):
-        """Windows follow from seed, author and step."""
-        folder, data = self.save(), self.folder() + "/text"
-        pathlib.Path(data).write_bytes(TEXT)
-        losses = [self.after("--data", data, folder=folder, steps=1, **fields)[0] for fields in ({}, {}, {"author": "11" * 32})]
-        self.assertEqual(losses[0], losses[1])
-        self.assertNotEqual(losses[0], losses[2])
-        node = self.node(folder)
-        node.start("atoll.hf", "--device", "cpu")
-        self.assertIn("no text", node.ask({**node.run, "text": ""})["error"])
-
     def test_tokenizer(self):
+        """Windows of tokens follow from seed, author and step, held-out ones from their number alone."""
         import tokenizers
 
-        folder, data = self.folder(), self.folder() + "/text"
+        folder, held_out = self.folder(), self.folder() + "/held-out"
         words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0, **{chr(97 + k): k + 1 for k in range(26)}}, unk_token="[UNK]"))
         words.pre_tokenizer = tokenizers.pre_tokenizers.Split("", "isolated")
         transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]").save_pretrained(folder)
-        pathlib.Path(data).write_bytes(TEXT)
-        given = config(vocab_size=27)
-        node = self.begin(self.node(given=given), "--data", data, "--tokenizer", folder)
-        self.assertLess(abs(self.stepped(node, 0)["loss"] - 3.3), 0.1)  # ln 27
+        pathlib.Path(held_out).write_bytes(b"a" * 10 * CONTEXT)
+        given, losses = config(vocab_size=27), []
+        for fields in ({}, {}, {"author": "11" * 32}):
+            node = self.begin(self.node(given=given, held_out=held_out, **fields), "--tokenizer", folder)
+            first = node.values()
+            answers = [node.evaluate(first, [0] * 7) for _ in range(2)]
+            self.assertEqual(answers[0], answers[1])
+            self.assertEqual(answers[0]["tokens"], 7 * CONTEXT)
+            losses.append(self.stepped(node, 0)["loss"])
+        self.assertLess(abs(losses[0] - 3.3), 0.1)  # ln 27
+        self.assertEqual(losses[0], losses[1])
+        self.assertNotEqual(losses[0], losses[2])
         node = self.node(given=given)
         node.start("atoll.hf", "--device", "cpu")
         self.assertIn("vocabulary of 27", node.ask(node.run)["error"])
+        node = self.node()
+        node.start("atoll.hf", "--device", "cpu")
+        self.assertIn("no text", node.ask({**node.run, "text": ""})["error"])
 
     def test_diverged(self):
         node = self.node()
