@@ -89,6 +89,11 @@ func noWeights(dir, only string) error {
 			return fmt.Errorf("%s has no %s and no index, but %s: load that with the program that it is for, and write it by save_pretrained into another folder", dir, only, e.Name())
 		}
 	}
+	for _, versions := range []string{"snapshots/*", "models--*/snapshots/*"} {
+		if found, err := fs.Glob(os.DirFS(dir), versions); err == nil && len(found) > 0 {
+			return fmt.Errorf("%s has no %s, but is a cache of downloads: name the folder of one version in it, such as %s", dir, only, filepath.Join(dir, found[0]))
+		}
+	}
 	return fmt.Errorf("%s has no %s", dir, only)
 }
 

@@ -164,6 +164,7 @@ func TestModelsThatNobodyCouldTrainAreRefused(t *testing.T) {
 		"a pickle":           {map[string]string{"config.json": llama, "optimizer.pt": "x", "pytorch_model.bin": "x"}, "has no model.safetensors and no index, but pytorch_model.bin|save_pretrained"},
 		"consolidated alone": {map[string]string{"config.json": llama, "consolidated.safetensors": whole}, "has no model.safetensors and no index, but consolidated.safetensors"},
 		"nothing":            {map[string]string{"config.json": llama}, "has no model.safetensors"},
+		"a cache":            {map[string]string{"models--a--b/snapshots/c/config.json": llama}, "is a cache of downloads: name the folder of one version in it, such as|models--a--b/snapshots/c"},
 		"adapters' pickle":   {map[string]string{"adapter_config.json": "{}", "adapter_model.bin": "x", "model.safetensors": whole}, "has no adapter_model.safetensors and no index, but adapter_model.bin"},
 		"a pointer":          {weights("version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 9\n"), "model.safetensors: the header says|a pointer of git-lfs"},
 		"cut file":           {weights(whole[:len(whole)-1]), `model.safetensors: tensor "lm_head.weight" is at |cut off or damaged`},

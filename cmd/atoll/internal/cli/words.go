@@ -40,7 +40,7 @@ func Plainly(err error) error {
 	return err
 }
 
-// jsonSays is of a value of another kind or of an unknown field, and how people read it.
+// jsonSays is of a value of another kind, of an unknown field or of what is no JSON, and how people read it.
 var jsonSays = []says{
 	{regexp.MustCompile(`json: cannot unmarshal (.+?) into Go value of type (struct \{.*\}|[^\s:;,]+)`), "it is of the kind $1, and <$2> belongs there"},
 	{regexp.MustCompile(`json: cannot unmarshal (.+?) into Go struct field (?:\w*\.)*(\S+) of type (struct \{.*\}|[^\s:;,]+)`), "$2 is of the kind $1, and <$3> belongs there"},
@@ -50,6 +50,8 @@ var jsonSays = []says{
 	{regexp.MustCompile(`and <\*?bool> belongs`), "and true or false belongs"},
 	{regexp.MustCompile(`and <.+> belongs`), "and another belongs"},
 	{regexp.MustCompile(`json: (unknown field)`), "$1"},
+	{regexp.MustCompile(`unexpected end of JSON input`), "it is empty or cut off: fetch or write it anew"},
+	{regexp.MustCompile(`invalid character ('.+?') [^:;,]*`), "it is no JSON from a character $1 on: fetch or write it anew"},
 }
 
 // InWords is the text of an error without words of Go.

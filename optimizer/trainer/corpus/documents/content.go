@@ -50,7 +50,7 @@ var signs = []struct {
 // packing is how a file is packed that begins so, "" if it is not, and what unpacks it.
 func packing(head []byte) (kind, remedy string) {
 	for _, s := range signs {
-		if len(head) > s.at && bytes.HasPrefix(head[s.at:], []byte(s.bytes)) {
+		if len(head) > s.at && bytes.HasPrefix(head[s.at:], []byte(s.bytes)) && (s.kind != "tar" || isBinary(head)) { // text may have its word
 			return s.kind, s.remedy
 		}
 	}
@@ -127,9 +127,26 @@ func (f File) asUTF8(in *bufio.Reader, head []byte, t Tally) (*bufio.Reader, err
 			return nil, errDamaged
 		}
 		t["files converted to UTF-8"]++
-		return bufio.NewReaderSize(m.of.NewDecoder().Reader(in), bufferSize), nil
+		return bufio.NewReaderSize(&converted{Reader: m.of.NewDecoder().Reader(in), tally: t}, bufferSize), nil
 	}
 	return in, nil
+}
+
+// converted counts the characters that stand for what could not be converted, such as half a pair of UTF-16.
+type converted struct {
+	io.Reader
+	tally Tally
+	tail  []byte // bytes that may begin one
+}
+
+func (c *converted) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	c.tail = append(c.tail, b[:n]...)
+	if found := bytes.Count(c.tail, []byte("\ufffd")); found > 0 {
+		c.tally["characters that could not be converted"] += int64(found)
+	}
+	c.tail = append(c.tail[:0], c.tail[max(0, len(c.tail)-(len("\ufffd")-1)):]...)
+	return n, err
 }
 
 // checkUTF8 refuses text that is not UTF-8. It has before bytes before it.

@@ -140,6 +140,7 @@ func TestFormats(t *testing.T) {
 	rows := parqueted(t, "one", "null", "", "two\nlines", "three")
 	const nulls = "null and empty documents left out: 2"
 	const wide = "ünïcödé 😀"
+	tape := strings.Repeat("x", 257) + "ustar is what archives of tape have there"
 	for _, c := range []struct {
 		name string
 		data []byte
@@ -185,6 +186,9 @@ func TestFormats(t *testing.T) {
 		{"big.txt", asUTF16(wide, binary.BigEndian), []string{wide}, "files converted to UTF-8: 1"},
 		{"little32.txt", asUTF32(wide, binary.LittleEndian), []string{wide}, "files converted to UTF-8: 1"},
 		{"big32.txt", asUTF32(wide, binary.BigEndian), []string{wide}, "files converted to UTF-8: 1"},
+		{"lone.txt", append(asUTF16(wide, binary.LittleEndian), 0, 0xd8, 'a', 0), []string{wide + "\ufffda"}, "characters that could not be converted: 1, files converted to UTF-8: 1"},
+		{"odd.txt.gz", gzipped(append(asUTF16(wide, binary.LittleEndian), 'a')), []string{wide + "\ufffd"}, "characters that could not be converted: 1, files converted to UTF-8: 1, files unpacked: 1"},
+		{"tape.txt", []byte(tape), []string{tape}, ""},
 		{"wide.jsonl.gz", gzipped(asUTF16(lines, binary.LittleEndian)), documents, "files converted to UTF-8: 1, files unpacked: 1, null and empty documents left out: 2"},
 	} {
 		path := write(t, c.name, c.data)
@@ -208,7 +212,7 @@ func TestWrongFiles(t *testing.T) {
 		want string
 	}{
 		{"a.jsonl", []byte("{\"text\":\"a\"}\n{\"content\":\"b\",\"meta\":{\"n\":1,\"title\":[\"c\"]}}\n"), `line 2: no field "text": text is in "content" "meta.title": take one with ` + "`atoll data build --field NAME`"},
-		{"n.jsonl", []byte("{\"n\":1}"), `line 1: no field "text": none has text`},
+		{"n.jsonl", []byte("{\"n\":1}"), `line 1: no field "text": nor has any other text`},
 		{"b.jsonl", []byte(`{"text":7}`), `line 1: field "text" is not text`},
 		{"c.jsonl", []byte(`{"text":`), "line 1: it is not one JSON object a line"},
 		{"d.jsonl", []byte("{\"text\":\"a\"}\n{\"text\" \"b\"}"), "line 2: it is not one JSON object a line"},

@@ -3,6 +3,7 @@ package documents
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +24,8 @@ type jsonLines struct {
 	line    []byte
 	decoder jsontext.Decoder
 	text    []byte
-	kind    jsontext.Kind // of the field; 0: it is not there
+	kind    jsontext.Kind // of the field, a list counting as its texts; 0: it is not there
+	lists   int           // around what is read
 }
 
 var errLines = errors.New("it is not one JSON object a line: write such lines, from an array with `jq -c '.[]'`, from objects with `jq -c .`, " +
@@ -44,7 +46,7 @@ func (f File) isLines(in *bufio.Reader, o Options) (bool, error) {
 	err = j.scan()
 	long, named := !ended && len(head) == bufferSize, ending == ".json" && !f.found
 	switch {
-	case err == nil && (j.kind == '"' || j.kind == '[' || named), long && (j.kind != 0 || named && line[0] == '{'):
+	case err == nil && (j.kind == '"' || named), long && (j.kind != 0 || named && line[0] == '{'):
 		return true, nil
 	case ending == ".json" && !f.found:
 		return false, errLines
@@ -102,7 +104,7 @@ func (j *jsonLines) find() error {
 		var object map[string]any
 		_ = json.Unmarshal(j.line, &object) // it was scanned
 		return fmt.Errorf("no field %q: %s", j.o.Field, texts(fieldsOf("", object)))
-	case j.kind != '"' && j.kind != 'n' && j.kind != '[':
+	case j.kind != '"' && j.kind != 'n':
 		return fmt.Errorf("field %q is not text", j.o.Field)
 	}
 	return nil
@@ -125,7 +127,8 @@ func (j *jsonLines) scan() error {
 	return nil
 }
 
-// object reads the object that is next in the decoder, and the field in it at a path of names with dots between.
+// object reads the object that is next in the decoder, and the field in it at a path of names with dots between. Lists on the way
+// are read item by item.
 func (j *jsonLines) object(path string) error {
 	_, err := j.decoder.ReadToken()
 	for err == nil && j.decoder.PeekKind() != '}' {
@@ -139,6 +142,8 @@ func (j *jsonLines) object(path string) error {
 			err = j.value()
 		case is && rest[0] == '.' && j.decoder.PeekKind() == '{':
 			err = j.object(rest[1:])
+		case is && rest[0] == '.' && j.decoder.PeekKind() == '[':
+			err = j.list(rest[1:])
 		default:
 			err = j.decoder.SkipValue()
 		}
@@ -149,32 +154,60 @@ func (j *jsonLines) object(path string) error {
 	return err
 }
 
-// value reads the field's value: text, or texts of a list, one on a line.
+// value reads the field's value: text, or texts of lists, one on a line. Of a field that is there twice the last counts.
 func (j *jsonLines) value() error {
+	if j.lists == 0 {
+		j.text, j.kind = j.text[:0], 0
+	}
+	if j.decoder.PeekKind() == '[' {
+		return j.list("")
+	}
 	raw, err := j.decoder.ReadValue()
-	if err != nil {
-		return err
-	}
-	j.text, j.kind = j.text[:0], raw.Kind()
-	var list []string
-	switch {
-	case j.kind == '"':
+	switch kind := raw.Kind(); {
+	case err != nil || j.kind == 'f': // it is not of texts alone
+	case kind == 'n':
+		j.kind = cmp.Or(j.kind, kind)
+	case kind != '"':
+		j.kind = 'f'
+	default:
+		if j.kind == kind {
+			j.text = append(j.text, '\n')
+		}
+		j.kind = kind
 		j.text, _ = jsontext.AppendUnquote(j.text, raw) // half a pair is replaced
-	case j.kind == '[' && json.Unmarshal(raw, &list) != nil:
-		j.kind = 'f' // it is not of texts
 	}
-	j.text = append(j.text, strings.Join(list, "\n")...)
-	return nil
+	return err
 }
 
-// fieldsOf are the paths of texts, and of lists of them.
-func fieldsOf(path string, v any) (all []string) {
-	if list, is := v.([]any); is && len(list) > 0 {
-		if text, is := list[0].(string); is {
-			v = text
+// list reads the list that is next in the decoder: values, or objects that have the field at a path.
+func (j *jsonLines) list(path string) error {
+	_, err := j.decoder.ReadToken()
+	if j.lists++; err == nil && j.decoder.PeekKind() == ']' {
+		j.kind = cmp.Or(j.kind, 'n')
+	}
+	for err == nil && j.decoder.PeekKind() != ']' {
+		switch {
+		case path == "":
+			err = j.value()
+		case j.decoder.PeekKind() == '{':
+			err = j.object(path)
+		default:
+			err = j.decoder.SkipValue()
 		}
 	}
+	if j.lists--; err == nil {
+		_, err = j.decoder.ReadToken()
+	}
+	return err
+}
+
+// fieldsOf are the paths of texts, of a list those of its first item.
+func fieldsOf(path string, v any) (all []string) {
 	switch v := v.(type) {
+	case []any:
+		if len(v) > 0 {
+			return fieldsOf(path, v[0])
+		}
 	case string:
 		return []string{path[1:]}
 	case map[string]any:
@@ -188,7 +221,7 @@ func fieldsOf(path string, v any) (all []string) {
 // texts says which fields have text.
 func texts(fields []string) string {
 	if len(fields) == 0 {
-		return "none has text"
+		return "nor has any other text"
 	}
 	slices.Sort(fields)
 	return fmt.Sprintf("text is in %s: take one with `atoll data build --field NAME`", strings.Trim(fmt.Sprintf("%q", fields), "[]"))

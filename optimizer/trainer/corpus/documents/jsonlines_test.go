@@ -1,7 +1,6 @@
 package documents
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -43,16 +42,56 @@ func textByStandard(line []byte) (string, bool) {
 	if json.Unmarshal(line, &object) != nil || object == nil || object["text"] == nil {
 		return "", false
 	}
-	var text *string
-	if bytes.Equal(bytes.TrimSpace(object["text"]), []byte("null")) {
-		return "", true
-	}
-	if json.Unmarshal(object["text"], &text) == nil {
-		return *text, true
-	}
-	var list []string
-	if json.Unmarshal(object["text"], &list) != nil {
+	var value any
+	if json.Unmarshal(object["text"], &value) != nil {
 		return "", false
 	}
-	return strings.Join(list, "\n"), true
+	texts, ok := flat(value)
+	return strings.Join(texts, "\n"), ok
+}
+
+// flat are the texts of a value, which has nothing else.
+func flat(value any) (texts []string, ok bool) {
+	switch v := value.(type) {
+	case nil:
+		return nil, true
+	case string:
+		return []string{v}, true
+	case []any:
+		for _, item := range v {
+			more, ok := flat(item)
+			if !ok {
+				return nil, false
+			}
+			texts = append(texts, more...)
+		}
+		return texts, true
+	}
+	return nil, false
+}
+
+// A path leads through objects and lists of them, as messages have their content.
+func TestPathsThroughLists(t *testing.T) {
+	for _, c := range []struct{ field, line, want string }{
+		{"messages.content", `{"messages":[{"role":"user","content":"why"},{"role":"it","content":"so"},{"role":"end"},7]}`, "why\nso"},
+		{"messages.content", `{"messages":[{"content":[{"text":"a"}]}]}`, `field "messages.content" is not text`},
+		{"messages.content.text", `{"messages":[{"content":[{"text":"a"},{"image":"b"}]},{"content":[{"text":"c"}]}]}`, "a\nc"},
+		{"messages.content", `{"messages":[]}`, ""},
+		{"messages.content", `{"messages":[{"role":"user"}]}`, `no field "messages.content": text is in "messages.role"`},
+		{"text", `{"messages":[{"role":"user","content":"why"}]}`, `no field "text": text is in "messages.content" "messages.role"`},
+		{"m.c", `{"m":{"c":"a"},"m":[{"c":"b"},{"c":null}]}`, "a\nb"},
+	} {
+		o := options
+		o.Field = c.field
+		j := &jsonLines{o: o, line: []byte(c.line)}
+		got := ""
+		if err := j.find(); err != nil {
+			got = err.Error()
+		} else {
+			got = string(j.text)
+		}
+		if got != c.want && (!strings.Contains(got, c.want) || c.want == "") {
+			t.Errorf("%s of %s: %q, want %q", c.field, c.line, got, c.want)
+		}
+	}
 }
