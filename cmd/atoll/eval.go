@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -20,7 +21,7 @@ import (
 )
 
 const evalHelp = `
-Measures the newest model of a node, running or not, in bits per byte; fewer is better. It reads a sample of what is held out, in windows of the model's context that are spread evenly over it: the last tenth of a text, or the held-out shards of a corpus. With --all it reads everything, which can take long; progress goes to stderr. For a text it also prints what a trigram model of bytes reaches (interpolated Witten-Bell); for a mixture, a figure for each corpus.
+Measures the newest model of a node, running or not, in bits per byte; fewer is better. It reads a sample of what is held out, in windows of the model's context that are spread evenly over it: the last tenth of the text that was trained on, all of another text, or the held-out shards of a corpus. With --all it reads everything, which can take long; progress goes to stderr. For the text that was trained on it also prints what a trigram model of bytes reaches (interpolated Witten-Bell); for a mixture, a figure for each corpus.
 
     atoll eval first
     atoll eval first --all
@@ -83,12 +84,11 @@ func (c *EvalCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err := builtInOnly(g, "eval"); err != nil {
 		return err
 	}
-	path := c.Data
-	if path == "" {
-		if path, err = store.LoadText(dir); err != nil {
-			return err
-		}
+	own, err := store.LoadText(dir)
+	if err != nil {
+		return err
 	}
+	path := cmp.Or(c.Data, own)
 	run := g.RunID()
 	e := evaluation{TokensFolded: tokens, Params: g.Model.Params(), Run: fmt.Sprintf("%x", run[:])}
 	if g.Corpus != nil {
@@ -111,12 +111,17 @@ func (c *EvalCmd) Run(ctx context.Context, out *cli.Console) error {
 	if g.Data.SHA256 != "" && g.Data.SHA256 != data.SHA256() {
 		out.Say("note: the run trains on %q (sha256 %.16s), this is %q (sha256 %.16s)", g.Data.Name, g.Data.SHA256, data.Name(), data.SHA256())
 	}
+	if g.Data.SHA256 != data.SHA256() && path != own {
+		data = data.Unseen()
+	}
 	windows := c.windows(data, g.Model.Context, &e)
 	if e.ValBPB, err = trainer.BitsPerByte(scoring(ctx, out, "scoring text"), g.Model, slab, windows); err != nil {
 		return err
 	}
-	e.BaselineBPB = corpus.WittenBellOf(data.Train(), windows)
-	e.Ratio = e.ValBPB / e.BaselineBPB
+	if train := data.Train(); len(train) > 0 {
+		e.BaselineBPB = corpus.WittenBellOf(train, windows)
+		e.Ratio = e.ValBPB / e.BaselineBPB
+	}
 	e.Data, e.SHA256 = data.Name(), data.SHA256()
 	return c.print(out, e)
 }

@@ -55,6 +55,13 @@ func New(name string, data []byte) *Corpus {
 	return &Corpus{name: name, data: data, cut: len(data) * 9 / 10, sum: sha256.Sum256(data)}
 }
 
+// Unseen is the corpus as a text that nobody trained on: all of it is held out.
+func (c *Corpus) Unseen() *Corpus {
+	unseen := *c
+	unseen.cut = 0
+	return &unseen
+}
+
 // Name returns a short name for people: the base name of what was opened.
 func (c *Corpus) Name() string { return c.name }
 

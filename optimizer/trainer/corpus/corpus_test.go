@@ -60,3 +60,12 @@ func TestWordsIn(t *testing.T) {
 		}
 	}
 }
+
+// A text that nobody trained on is held out as a whole, and has the same name and hash.
+func TestUnseen(t *testing.T) {
+	c := New("book", []byte("all of it"))
+	u := c.Unseen()
+	if len(u.Train()) != 0 || string(u.HeldOut()) != "all of it" || u.SHA256() != c.SHA256() || len(c.Train()) == 0 {
+		t.Errorf("trains on %q, holds out %q", u.Train(), u.HeldOut())
+	}
+}
