@@ -91,7 +91,6 @@ const (
 	genesisFile = "genesis"
 	linkFile    = "link"
 	reportFile  = "report.json"
-	pictureFile = "trace.svg"
 	logFile     = "log" // in a node's folder
 )
 

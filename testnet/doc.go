@@ -10,7 +10,6 @@
 //	node0, ...   the folder of each node, with its log and its last status
 //	report.json  what Run returned
 //	trace.jsonl  with Config.Trace, the life of every delta at every node (package trace)
-//	trace.svg    a picture of it
 //
 // Chaos is a schedule of what happens to the nodes (package fault, chaos.go). What chance does
 // is drawn from the seed before the world begins (chaos_draw.go), and undone when most of the

@@ -2,16 +2,14 @@ package testnet
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"atoll/node/trace"
 )
 
-// traceOf merges what the nodes wrote into the world's folder, draws it, and adds it up.
+// traceOf merges what the nodes wrote into the world's folder, and adds it up.
 func (w *world) traceOf() (*trace.Shares, error) {
 	if !w.cfg.Trace {
 		return nil, nil
@@ -25,9 +23,6 @@ func (w *world) traceOf() (*trace.Shares, error) {
 	merged := all.Merge()
 	if err := trace.WriteFile(w.path(trace.File), merged); err != nil {
 		return nil, err
-	}
-	if err := os.WriteFile(w.path(pictureFile), []byte(trace.SVG(merged.Lines, "")), 0o644); err != nil {
-		return nil, fmt.Errorf("draw the trace: %w", err)
 	}
 	s := trace.Sum(merged)
 	return &s, nil

@@ -29,7 +29,7 @@ type TestnetCmd struct {
 	UnionWindow int           `help:"Union window: how many closed rounds of a fragment may change. Two sides of a partition that close no more are reconciled when they connect again. Beyond it, the chain of one side wins. Default: 256." placeholder:"ROUNDS"`
 	webFlag
 	Eval  bool `help:"Evaluate the model at the end, which takes a minute with --model small." negatable:"" default:"true"`
-	Trace bool `help:"Write the life of every delta to trace.jsonl in the folder, draw it in trace.svg, and report where its time goes."`
+	Trace bool `help:"Write the life of every delta to trace.jsonl in the folder, and report where its time goes."`
 	JSON  bool `name:"json" help:"Print the report as one JSON object, the last line of stdout."`
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"atoll/cmd/atoll/internal/cli"
 	"atoll/gossip/wire"
-	"atoll/node/files"
 	"atoll/node/status"
 	"atoll/node/trace"
 )
@@ -19,7 +18,7 @@ import (
 const traceHelp = `
 Shows where the time of deltas goes, from their author's draft to the models of other nodes. It reads what nodes wrote with --trace: the folder of a node or a testnet, or trace.jsonl of several machines. Times between two machines are as right as their clocks agree.
 
-    atoll testnet world --trace && atoll trace world --svg trace.svg
+    atoll testnet world --trace && atoll trace world
     atoll trace here/trace.jsonl there/trace.jsonl --out both.jsonl
     atoll trace world --author lab
 
@@ -30,7 +29,6 @@ type TraceCmd struct {
 	Path   []string `arg:"" optional:"" help:"Folders or files with traces. Default: the only atoll folder here."`
 	Author string   `help:"Only deltas of this learner: its name, or the first digits of its id." placeholder:"NAME"`
 	Node   string   `help:"Only what happened to deltas at this node: its name, or the first digits of its id." placeholder:"NAME"`
-	SVG    string   `name:"svg" help:"Draw them into this file." placeholder:"FILE"`
 	Out    string   `help:"Write the merged lines to this file." placeholder:"FILE"`
 	cli.JSONFlag
 }
@@ -61,8 +59,10 @@ func (c *TraceCmd) Run(ctx context.Context, out *cli.Console) error {
 	if len(merged.Lines) == 0 {
 		return fmt.Errorf("no delta%s is traced there: wait until one is adopted", whose)
 	}
-	if err := c.write(merged, whose); err != nil {
-		return err
+	if c.Out != "" {
+		if err := trace.WriteFile(c.Out, merged); err != nil {
+			return err
+		}
 	}
 	shares := trace.Sum(merged)
 	if c.JSON {
@@ -126,17 +126,4 @@ func meant(flag, word string, machines []status.Peer) (is func(wire.PeerID) bool
 		return nil, "", cli.BadUsage("--%s %v: leave it out for all, or take a name or an id of `atoll peers`", flag, err)
 	}
 	return func(other wire.PeerID) bool { return hex.EncodeToString(other[:]) == id }, status.LabelsOf(machines).Of(id), nil
-}
-
-// write writes the files that were asked for.
-func (c *TraceCmd) write(t trace.Trace, whose string) error {
-	if c.SVG != "" {
-		if err := files.Write(c.SVG, []byte(trace.SVG(t.Lines, whose)), 0o644); err != nil {
-			return fmt.Errorf("draw the trace: %w", err)
-		}
-	}
-	if c.Out != "" {
-		return trace.WriteFile(c.Out, t)
-	}
-	return nil
 }

@@ -9,7 +9,7 @@
 // about the same delta and node replaces the earlier one: an own delta that was adopted
 // may yet be discarded. It writes a Close of each round that closed, which says why.
 //
-// The command `atoll trace` merges such files, adds them up (Sum) and draws them (SVG). For all
+// The command `atoll trace` merges such files and adds them up (Sum). For all
 // else a line is easily asked, as here for those whom rounds waited for in vain, and for the slowest payloads and who gave them:
 //
 //	jq -c 'select(.close.why == "grace over") | .close | [.round, .for[:8], .waited_ms]' trace.jsonl
@@ -29,5 +29,4 @@
 //	steps               what happens to a delta here
 //	ports               listen at the ports of a replica
 //	shares              where the time goes
-//	svg                 a picture
 package trace

@@ -170,7 +170,7 @@ func (s Shares) WriteText(w io.Writer) error {
 	return err
 }
 
-// Text says in words what the stages do not; whose is as for SVG.
+// Text says in words what the stages do not; whose says which deltas they are, such as " of lab"; "" is of all.
 func (s Shares) Text(whose string) string {
 	text := fmt.Sprintf("%d deltas%s in other nodes' models, %s of them late, %s given by their author",
 		s.Deltas, whose, percentText(ratio(s.Late, s.Deltas)), percentText(ratio(s.ByAuthor, s.Deltas)))
