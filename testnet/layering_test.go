@@ -265,7 +265,7 @@ var modules = []rule{
 		"the page and the terminal show a link to a camera"},
 	{list("node/web"), list("golang.org/x/net/netutil"),
 		"the page alone listens to browsers, and bounds how many"},
-	{list("cmd/..."), list("github.com/alecthomas/kong github.com/pelletier/go-toml/v2/..."),
+	{list("cmd/..."), list("github.com/alecthomas/kong github.com/jotaen/kong-completion github.com/pelletier/go-toml/v2/..."),
 		"only commands know of flags and configuration files"},
 	{list("cmd/atoll/internal/top"), list("charm.land/bubbletea/v2 charm.land/lipgloss/v2"),
 		"only the full screen draws one"},

@@ -30,7 +30,6 @@
 //	flags                     what commands that train have in common
 //	web                       the page of a run
 //	nodeflags                 the flags of a node that stay with its folder
-//	completion, man           the commands as a shell and a manual show them
 //	statusworld, status, top  what a node or a world does
 //	leave, pause, logs, peers, ledger, verify  ask a node, or look into its folder
 //	set                       show and change what stays

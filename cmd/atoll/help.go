@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/alecthomas/kong"
+	kongcompletion "github.com/jotaen/kong-completion"
 
 	"atoll/cmd/atoll/internal/cli"
 )
@@ -11,13 +12,11 @@ Shows what a command does and which flags it has, as --help after the command do
 
     atoll help
     atoll help join
-    atoll help data build
-    atoll help --man man1          the manual: a page for each command, atoll.1, atoll-join.1`
+    atoll help data build`
 
 // HelpCmd is `atoll help`.
 type HelpCmd struct {
 	Command []string `arg:"" optional:"" help:"Name of a command."`
-	Man     string   `help:"Write the pages of the manual into this folder instead." placeholder:"DIR"`
 }
 
 // Help implements kong.HelpProvider.
@@ -25,16 +24,6 @@ func (*HelpCmd) Help() string { return helpHelp }
 
 // Run shows the help of a command.
 func (c *HelpCmd) Run(app *kong.Kong, out *cli.Console) error {
-	if c.Man != "" {
-		if len(c.Command) > 0 {
-			return cli.BadUsage("--man writes the pages of all commands: leave %q out", c.Command[0])
-		}
-		pages, err := writeMan(c.Man, app.Model.Node)
-		for _, page := range pages {
-			out.Answer("%s", page)
-		}
-		return err
-	}
 	named, err := kong.Trace(app, append(c.Command, "--help"))
 	if err == nil {
 		err = named.Error
@@ -44,3 +33,17 @@ func (c *HelpCmd) Run(app *kong.Kong, out *cli.Console) error {
 	}
 	return named.PrintUsage(false)
 }
+
+const completionHelp = `
+Says what to type so that a shell completes commands, flags and their values.
+
+    atoll completion
+    atoll completion fish`
+
+// CompletionCmd is `atoll completion`.
+type CompletionCmd struct {
+	kongcompletion.Completion `embed:""`
+}
+
+// Help implements kong.HelpProvider.
+func (*CompletionCmd) Help() string { return completionHelp }

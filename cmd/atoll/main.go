@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	kongcompletion "github.com/jotaen/kong-completion"
 
 	"atoll/cmd/atoll/internal/cli"
 	"atoll/cmd/atoll/internal/data"
@@ -55,7 +56,7 @@ type commandLine struct {
 	Key         KeyCmd         `cmd:"" help:"Show, export or import a node's identity."`
 	Bench       BenchCmd       `cmd:"" help:"Measure what this machine can do."`
 	Sim         SimCmd         `cmd:"" help:"Simulate whole networks of nodes in virtual time."`
-	Completion  CompletionCmd  `cmd:"" help:"Print a script that completes commands in a shell."`
+	Completion  CompletionCmd  `cmd:"" help:"Complete commands and flags in bash, zsh or fish: show how."`
 	Version     VersionCmd     `cmd:"" help:"Show the version."`
 	Help        HelpCmd        `cmd:"" help:"Show what a command does."`
 }
@@ -130,6 +131,10 @@ func run(ctx context.Context, args []string, c *cli.Console) (code int) {
 	)
 	if err != nil {
 		panic("command line: " + err.Error()) // a mistake in the struct above; any test finds it
+	}
+	kongcompletion.Register(parser)
+	if exited >= 0 { // a shell asked what may come next
+		return exited
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}

@@ -228,7 +228,6 @@ var wrongInputs = []wrongInput{
 	{line: "export run", code: 2, says: "missing flags: --out=DIR|type them too"},
 	{line: "data build text.txt", code: 2, says: "missing flags: --out=DIR"},
 	{line: "data", code: 2, says: "expected one of|\"tokenizer\""},
-	{line: "completion", code: 2, says: "<shell> is missing"},
 	{line: "completion tcsh", code: 2, says: "must be one of \"bash\",\"zsh\",\"fish\"|got \"tcsh\""},
 	{line: "doctor x y", code: 2, says: "unexpected argument y|leave it out"},
 	// Paths, and what is in them.
