@@ -1,13 +1,20 @@
 package token
 
-// BPE is a byte-level byte-pair encoding. A text is cut at added tokens, then into words;
-// of the bytes of a word, neighbours are merged in the order in which the merges were
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// BPE is a byte-pair encoding. A text is cut at added tokens, then into words; of the bytes
+// of a word, or of its runes, neighbours are merged in the order in which the merges were
 // learned.
 type BPE struct {
 	family family
 	texts  [][]byte         // by id
 	words  map[string]int32 // the vocabulary, if words in it are not merged; or nil
-	bytes  [256]int32       // ids of single bytes
+	bytes  [256]int32       // ids of single bytes, as far as they are no runes that have ids
+	runes  *pairTable       // ids of runes, as pairs of a rune and 0; nil: a word begins as bytes
+	joined *pairTable       // pairs of runes that a merge joins
 	merges *pairTable
 
 	raw        matcher // added tokens that are looked for before the text is normalized,
@@ -35,13 +42,16 @@ func (t *BPE) Bytes(id int32) []byte {
 // End is the token after a document.
 func (t *BPE) End() (int32, bool) { return max(t.end, 0), t.end >= 0 }
 
+// Prefixed tells whether a space that is not in the text begins the first token of a document.
+func (t *BPE) Prefixed() bool { return t.family.prefix != noPrefix }
+
 // Family is the name of the family, one of Families.
 func (t *BPE) Family() string { return t.family.name }
 
 // NewEncoder returns an encoder.
 func (t *BPE) NewEncoder() Encoder {
 	e := &encoder{t: t, classes: runeClasses(), short: newWordCache(), known: map[string]span{}}
-	if t.family.nfc {
+	if t.family.normal == "NFC" {
 		e.composer = composing()
 	}
 	return e
@@ -66,12 +76,14 @@ type encoder struct {
 
 	merger     merger
 	normalized []byte
+	begun      bool // what comes is not the start of the text
 }
 
 type span struct{ from, to int32 }
 
 // Append adds the tokens of a text to dst.
 func (e *encoder) Append(dst []int32, text []byte) []int32 {
+	e.begun = false
 	return e.cut(dst, text, &e.t.raw, (*encoder).segment)
 }
 
@@ -83,23 +95,35 @@ func (e *encoder) cut(dst []int32, text []byte, added *matcher, between func(*en
 		if length > 0 {
 			dst = append(dst, id)
 		}
-		text = text[at+length:]
+		text, e.begun = text[at+length:], true
 	}
 	return dst
 }
 
 // segment encodes text without added tokens of the first kind.
 func (e *encoder) segment(dst []int32, text []byte) []int32 {
-	if e.composer != nil {
-		e.normalized = e.composer.append(e.normalized[:0], text)
-		text = e.normalized
-	}
+	text = e.normal(text)
 	return e.cut(dst, text, &e.t.normalized, (*encoder).pieces)
+}
+
+// normal returns what the normalizer makes of a text.
+func (e *encoder) normal(text []byte) []byte {
+	switch {
+	case e.composer != nil:
+		e.normalized = e.composer.append(e.normalized[:0], text)
+		return e.normalized
+	case e.t.family.marked && !e.t.family.late:
+		return e.prefixed(text)
+	}
+	return text
 }
 
 // pieces encodes text without added tokens. Where the family has the step Digits, every
 // digit is a piece, and the words of what is between them are found piece by piece.
 func (e *encoder) pieces(dst []int32, text []byte) []int32 {
+	if e.t.family.late {
+		text = e.prefixed(text)
+	}
 	if !e.t.family.digits {
 		return e.piece(dst, text)
 	}
@@ -116,11 +140,50 @@ func (e *encoder) pieces(dst []int32, text []byte) []int32 {
 	return e.piece(dst, text[from:])
 }
 
+// prefixed returns a text with spaces for marks, after the space that the family puts before it.
+func (e *encoder) prefixed(text []byte) []byte {
+	f := &e.t.family
+	put := len(text) > 0 && (f.prefix == everyPrefix || f.prefix == firstPrefix && !e.begun)
+	if f.late && (bytes.HasPrefix(text, []byte(" ")) || bytes.HasPrefix(text, []byte(mark))) {
+		put = false
+	}
+	e.normalized = e.normalized[:0]
+	if put {
+		e.normalized = append(e.normalized, ' ')
+	}
+	e.normalized = appendSpaced(e.normalized, text)
+	return e.normalized
+}
+
 func (e *encoder) piece(dst []int32, text []byte) []int32 {
 	for len(text) > 0 {
 		n := e.t.family.split(e.classes, text)
-		dst = e.word(dst, text[:n])
+		if e.t.runes == nil {
+			dst = e.word(dst, text[:n])
+		} else {
+			dst = e.runs(dst, text[:n])
+		}
 		text = text[n:]
+	}
+	return dst
+}
+
+// runs encodes a word that may be as long as a text: in parts that no merge joins, which are short and come again.
+func (e *encoder) runs(dst []int32, word []byte) []int32 {
+	if id, ok := e.t.words[string(word)]; ok {
+		return append(dst, id)
+	}
+	for len(word) > 0 {
+		r, n := utf8.DecodeRune(word)
+		for n < len(word) {
+			next, size := utf8.DecodeRune(word[n:])
+			if _, ok := e.t.joined.find(pair{r, next}); !ok {
+				break
+			}
+			r, n = next, n+size
+		}
+		dst = e.word(dst, word[:n])
+		word = word[n:]
 	}
 	return dst
 }
@@ -168,8 +231,32 @@ func (e *encoder) keep(word []byte, ids []int32) {
 }
 
 func (e *encoder) merged(dst []int32, word []byte) []int32 {
+	m := &e.merger
+	m.clear()
+	if e.t.runes != nil {
+		e.t.begin(m, word)
+		return m.append(dst, e.t.merges)
+	}
 	if id, ok := e.t.words[string(word)]; ok {
 		return append(dst, id)
 	}
-	return e.merger.append(dst, word, &e.t.bytes, e.t.merges)
+	for _, b := range word {
+		m.add(e.t.bytes[b])
+	}
+	return m.append(dst, e.t.merges)
+}
+
+// begin adds the runes of a word, and the bytes of those that are no tokens.
+func (t *BPE) begin(m *merger, word []byte) {
+	for len(word) > 0 {
+		r, size := utf8.DecodeRune(word)
+		if found, ok := t.runes.find(pair{r, 0}); ok && (size > 1 || r < utf8.RuneSelf) {
+			m.add(found.id)
+		} else {
+			for _, b := range word[:size] {
+				m.add(t.bytes[b])
+			}
+		}
+		word = word[size:]
+	}
 }

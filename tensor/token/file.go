@@ -1,8 +1,10 @@
 package token
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -28,7 +30,9 @@ type addedToken struct {
 // component is a normalizer, a pre-tokenizer or a decoder.
 type component struct {
 	Type          string       `json:"type"`
+	Normalizers   []*component `json:"normalizers"`
 	PreTokenizers []*component `json:"pretokenizers"`
+	Decoders      []*component `json:"decoders"`
 	Pattern       struct {
 		Regex  *string `json:"Regex"`
 		String *string `json:"String"`
@@ -38,6 +42,13 @@ type component struct {
 	IndividualDigits bool   `json:"individual_digits"`
 	AddPrefixSpace   bool   `json:"add_prefix_space"`
 	UseRegex         *bool  `json:"use_regex"` // absent in files of old versions: true
+	Prepend          string `json:"prepend"`
+	Content          string `json:"content"`
+	Start            int    `json:"start"`
+	Stop             int    `json:"stop"`
+	Replacement      string `json:"replacement"`
+	PrependScheme    string `json:"prepend_scheme"` // absent in files of old versions: always
+	Split            *bool  `json:"split"`          // absent in files of old versions: true
 }
 
 type model struct {
@@ -107,6 +118,10 @@ func (c *component) steps() ([]step, error) {
 		return []step{{kind: c.Type}}, nil
 	case c.Type == "Split" && c.Pattern.Regex != nil && c.Behavior == "Isolated" && !c.Invert:
 		return []step{{kind: c.Type, pattern: *c.Pattern.Regex}}, nil
+	case c.Type == "Split" && c.Pattern.String != nil && *c.Pattern.String == " " && c.Behavior == "MergedWithPrevious" && !c.Invert:
+		return []step{splitSpaces}, nil
+	case c.Type == "Metaspace" && c.Replacement == mark:
+		return []step{{kind: c.Type}}, nil
 	}
 	return nil, fmt.Errorf("its pre_tokenizer has the step %s%s: %w", c.Type, c.options(), errFamily)
 }
@@ -120,19 +135,31 @@ func (c *component) options() string {
 		return " without individual_digits"
 	case "Split":
 		return " with another pattern than a Regex, another behavior than Isolated, or invert"
+	case "Metaspace":
+		return " with another replacement than " + mark
 	}
 	return ""
 }
 
-// isNFC tells whether a normalizer is NFC or none.
-func (c *component) isNFC() (bool, error) {
+// describe names what a normalizer or a decoder does.
+func (c *component) describe() string {
 	switch {
 	case c == nil:
-		return false, nil
-	case c.Type == "NFC":
-		return true, nil
+		return "null"
+	case c.Type == "Sequence":
+		var names []string
+		for _, inner := range slices.Concat(c.Normalizers, c.Decoders) {
+			names = append(names, inner.describe())
+		}
+		return cmp.Or(strings.Join(names, ", then "), "null")
+	case c.Type == "Replace" && c.Pattern.String != nil:
+		return fmt.Sprintf("Replace %q by %q", *c.Pattern.String, c.Content)
+	case c.Type == "Prepend":
+		return fmt.Sprintf("Prepend %q", c.Prepend)
+	case c.Type == "Strip":
+		return fmt.Sprintf("Strip %q %d %d", c.Content, c.Start, c.Stop)
 	}
-	return false, fmt.Errorf("its normalizer is %s: %w", c.Type, errFamily)
+	return c.Type
 }
 
 // check refuses models that no family has.
@@ -145,7 +172,6 @@ func (m *model) check() error {
 		{m.Dropout != nil && *m.Dropout != 0, "has dropout"},
 		{m.ContinuingSubwordPrefix != "", "has continuing_subword_prefix"},
 		{m.EndOfWordSuffix != "", "has end_of_word_suffix"},
-		{m.ByteFallback, "has byte_fallback"},
 	} {
 		if c.wrong {
 			return fmt.Errorf("its model %s: %w", c.what, errFamily)

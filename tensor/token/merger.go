@@ -1,6 +1,6 @@
 package token
 
-// merger merges the bytes of one word. Its fields are kept between words, so that a word
+// merger merges the tokens of one word. Its fields are kept between words, so that a word
 // costs no memory.
 type merger struct {
 	symbols []symbol
@@ -16,15 +16,19 @@ type symbol struct {
 // noRank is that of a pair without a merge.
 const noRank = -1
 
-// append adds the tokens of a word of at least one byte to dst. It merges the pair of
-// the least rank, and of those the leftmost, until no pair has a merge.
-func (m *merger) append(dst []int32, word []byte, bytes *[256]int32, merges *pairTable) []int32 {
-	m.symbols, m.queue = m.symbols[:0], m.queue[:0]
-	for i, b := range word {
-		m.symbols = append(m.symbols, symbol{id: bytes[b], before: int32(i) - 1, after: int32(i) + 1})
-	}
-	m.symbols[len(word)-1].after = -1
-	for at := range int32(len(word)) {
+func (m *merger) clear() { m.symbols, m.queue = m.symbols[:0], m.queue[:0] }
+
+// add puts a token at the end of the word.
+func (m *merger) add(id int32) {
+	at := int32(len(m.symbols))
+	m.symbols = append(m.symbols, symbol{id: id, before: at - 1, after: at + 1})
+}
+
+// append adds the tokens of a word, of which at least one was added, to dst. It merges the
+// pair of the least rank, and of those the leftmost, until no pair has a merge.
+func (m *merger) append(dst []int32, merges *pairTable) []int32 {
+	m.symbols[len(m.symbols)-1].after = -1
+	for at := range int32(len(m.symbols)) {
 		m.propose(at, merges)
 	}
 	for len(m.queue) > 0 {

@@ -1,10 +1,12 @@
 package token
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -39,8 +41,15 @@ func parse(data []byte) (*BPE, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.Decoder == nil || f.Decoder.Type != "ByteLevel" {
-		return nil, fmt.Errorf("its decoder is not ByteLevel: %w", errFamily)
+	if f.Model.ByteFallback != family.marked {
+		return nil, fmt.Errorf("its model has byte_fallback %v, unlike %s: %w", f.Model.ByteFallback, family.name, errFamily)
+	}
+	decoder, want := f.Decoder.describe(), "ByteLevel"
+	if family.marked {
+		decoder, want = strings.TrimSuffix(decoder, stripPrefix), unmark
+	}
+	if decoder != want {
+		return nil, fmt.Errorf("its decoder is %.*s, and that of %s is %s: %w", maxPattern, decoder, family.name, want, errFamily)
 	}
 	t := &BPE{family: family, end: -1, raw: newMatcher(), normalized: newMatcher()}
 	for _, fill := range []func(*file) error{t.addVocab, t.addBytes, t.addMerges, t.addAdded} {
@@ -72,10 +81,10 @@ func (t *BPE) addVocab(f *file) error {
 		if t.texts[id] != nil {
 			return fmt.Errorf("tokens %q and %q have one id, %d", content, t.texts[id], id)
 		}
-		text, ok := fromAlphabet(content)
+		text, word := t.text(content)
 		t.texts[id] = text
-		if ok && t.words != nil { // no word has the others
-			t.words[string(text)] = id
+		if t.words != nil {
+			t.words[word] = id
 		}
 	}
 	return nil
@@ -83,14 +92,69 @@ func (t *BPE) addVocab(f *file) error {
 
 // addBytes finds the tokens that words begin from.
 func (t *BPE) addBytes(f *file) error {
+	name := func(b byte) string { return string(alphabet[b]) }
+	if t.family.marked {
+		name = byteToken
+	}
 	for b := range t.bytes {
-		id, ok := f.Model.Vocab[string(alphabet[b])]
+		id, ok := f.Model.Vocab[name(byte(b))]
 		if !ok {
 			return fmt.Errorf("its vocab has no token for the byte %#02x: %w", b, errFamily)
 		}
 		t.bytes[b] = id
 	}
+	if t.family.marked {
+		return t.addRunes(f)
+	}
 	return nil
+}
+
+// addRunes finds the tokens of runes, which words of a family with marks begin from, and which of them merges join.
+func (t *BPE) addRunes(f *file) error {
+	runes, joined := map[pair]merge{}, map[pair]merge{}
+	for content, id := range f.Model.Vocab {
+		if _, word := t.text(content); utf8.RuneCountInString(word) == 1 {
+			r, _ := utf8.DecodeRuneInString(word)
+			runes[pair{r, 0}] = merge{id: id}
+			if r < utf8.RuneSelf {
+				t.bytes[r] = id
+			}
+		}
+	}
+	if _, ok := runes[pair{' ', 0}]; !ok {
+		return fmt.Errorf("its vocab has no token for %s: %w", mark, errFamily)
+	}
+	for rank, m := range f.Model.Merges {
+		for _, side := range m {
+			if _, is := byteOf(side); is {
+				return fmt.Errorf("merge %d, of %q and %q, is of the token of a byte: %w", rank, m[0], m[1], errFamily)
+			}
+		}
+		last, _ := utf8.DecodeLastRuneInString(strings.ReplaceAll(m[0], mark, " "))
+		first, _ := utf8.DecodeRuneInString(strings.ReplaceAll(m[1], mark, " "))
+		joined[pair{last, first}] = merge{}
+	}
+	t.runes, t.joined = newPairTable(runes), newPairTable(joined)
+	return nil
+}
+
+// text is what a token decodes to, and the word that becomes the token as it stands, or "".
+func (t *BPE) text(content string) (text []byte, word string) {
+	if !t.family.marked {
+		text, ok := fromAlphabet(content)
+		if !ok {
+			return text, ""
+		}
+		return text, string(text)
+	}
+	text = appendSpaced(nil, []byte(content))
+	if word = string(text); strings.Contains(content, " ") {
+		word = "" // all spaces are marked
+	}
+	if b, is := byteOf(content); is {
+		text = []byte{b}
+	}
+	return text, word
 }
 
 // addMerges takes in the merges, the first of which go first.
@@ -118,7 +182,7 @@ func (t *BPE) addMerges(f *file) error {
 // addAdded takes in the added tokens. One that the vocabulary lacks has the id that comes
 // next: the judge gives it that one, whatever the file says.
 func (t *BPE) addAdded(f *file) error {
-	next := int32(len(f.Model.Vocab))
+	next, e := int32(len(f.Model.Vocab)), t.NewEncoder().(*encoder)
 	for _, a := range f.AddedTokens {
 		id, known := f.Model.Vocab[a.Content]
 		switch {
@@ -133,20 +197,17 @@ func (t *BPE) addAdded(f *file) error {
 		if a.ID != id || id >= maxSize {
 			return fmt.Errorf("added token %q has id %d, and %d follows from the ones before it", a.Content, a.ID, id)
 		}
-		if err := t.addOne(a, id, known); err != nil {
+		if err := t.addOne(e, a, id, known); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *BPE) addOne(a addedToken, id int32, known bool) error {
-	m, content := &t.raw, a.Content
+func (t *BPE) addOne(e *encoder, a addedToken, id int32, known bool) error {
+	m, content := &t.raw, []byte(a.Content)
 	if a.Normalized {
-		m = &t.normalized
-		if t.family.nfc {
-			content = string(composing().append(nil, []byte(content)))
-		}
+		m, content = &t.normalized, e.normal(content)
 	}
 	if !known {
 		if int(id) >= len(t.texts) {
@@ -155,12 +216,14 @@ func (t *BPE) addOne(a addedToken, id int32, known bool) error {
 		if t.texts[id] != nil {
 			return fmt.Errorf("added token %q has id %d, which is the one of %q", a.Content, id, t.texts[id])
 		}
-		if decoded, ok := fromAlphabet(content); ok && string(decoded) != content {
+		if decoded, ok := fromAlphabet(string(content)); !t.family.marked && ok && !bytes.Equal(decoded, content) {
 			return fmt.Errorf("added token %q has letters that the decoder takes for bytes: name it in ASCII", a.Content)
 		}
-		t.texts[id] = []byte(content)
+		if t.texts[id] = slices.Clone(content); t.family.marked {
+			t.texts[id], _ = t.text(a.Content)
+		}
 	}
-	m.add(content, id)
+	m.add(string(content), id)
 	return nil
 }
 

@@ -1,6 +1,9 @@
 package token
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // This file holds the pre-tokenizers: they cut a text into the words that merges do
 // not cross. Each is the regular expression of a family, written out: a pattern is
@@ -68,6 +71,17 @@ func splitModern(c *classes, text []byte, atMost int) int {
 		return n
 	}
 	return trailing(c, text)
+}
+
+// splitNothing leaves a text whole.
+func splitNothing(_ *classes, text []byte) int { return len(text) }
+
+// splitSpace cuts before each space.
+func splitSpace(_ *classes, text []byte) int {
+	if n := bytes.IndexByte(text[1:], ' '); n >= 0 {
+		return 1 + n
+	}
+	return len(text)
 }
 
 // trailing is \s+(?!\S)|\s+ : white space without its last rune, which belongs to the

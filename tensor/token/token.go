@@ -64,5 +64,5 @@ func (byteTokenizer) Append(dst []int32, text []byte) []int32 {
 }
 
 // endNames are what the families call the token after a document, in the order in
-// which End looks for them.
-var endNames = strings.Fields("<|endoftext|> <|end_of_text|>")
+// which End looks for them: Gemma has the </s> of HTML too.
+var endNames = strings.Fields("<|endoftext|> <|end_of_text|> <eos> </s>")

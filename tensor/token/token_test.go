@@ -30,7 +30,7 @@ func TestByte(t *testing.T) {
 func TestBytesComeBack(t *testing.T) {
 	for _, name := range familyFiles {
 		tokenizer := load(t, familyFile(name))
-		if tokenizer.family.nfc {
+		if tokenizer.family.normal == "NFC" {
 			continue
 		}
 		rapid.Check(t, func(t *rapid.T) {
@@ -71,10 +71,18 @@ func TestMergerIsTheNaiveOne(t *testing.T) {
 		if len(word) == 0 {
 			return
 		}
-		if got, want := m.append(nil, word, &tokenizer.bytes, tokenizer.merges), naive(tokenizer, word); !slices.Equal(got, want) {
+		if got, want := merged(&m, tokenizer, word), naive(tokenizer, word); !slices.Equal(got, want) {
 			t.Fatalf("%q: %v, want %v", word, got, want)
 		}
 	})
+}
+
+func merged(m *merger, tokenizer *BPE, word []byte) []int32 {
+	m.clear()
+	for _, b := range word {
+		m.add(tokenizer.bytes[b])
+	}
+	return m.append(nil, tokenizer.merges)
 }
 
 func naive(tokenizer *BPE, word []byte) []int32 {
