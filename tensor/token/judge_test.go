@@ -30,9 +30,17 @@ const (
 	goldenTexts = 3000
 	judgedTexts = 250_000 // of each file: a million of the four families
 	goldenFile  = "testdata/goldens.jsonl.gz"
+
+	markedGoldenTexts = 400
+	markedGoldenFile  = "testdata/marked.jsonl.gz"
 )
 
-var familyFiles = []string{"gpt2", "llama3", "qwen2", "smollm"}
+// familyFiles are those of the goldens. Those of markedFiles, whose tokens have a mark for a space, have goldens of their own.
+var (
+	familyFiles = []string{"gpt2", "llama3", "qwen2", "smollm"}
+	markedFiles = []string{"llama2", "mistral", "gemma"}
+	allFiles    = slices.Concat(familyFiles, markedFiles)
+)
 
 func load(t testing.TB, name string) *BPE {
 	t.Helper()
@@ -67,10 +75,31 @@ type golden struct {
 }
 
 func TestGoldens(t *testing.T) {
-	if *writeGoldens {
-		makeGoldens(t)
+	var files []string
+	for _, name := range familyFiles {
+		files = append(files, familyFile(name))
 	}
-	f, err := os.Open(goldenFile)
+	random := newTexts(1)
+	compareGoldens(t, goldenFile, files, goldenTexts, func(int) string { return random.next() })
+}
+
+// TestMarkedGoldens is TestGoldens for the families with marks, in all forms of their files.
+func TestMarkedGoldens(t *testing.T) {
+	random := newTexts(4)
+	compareGoldens(t, markedGoldenFile, markedForms(t), markedGoldenTexts, func(i int) string {
+		if i < len(nasty) {
+			return nasty[i]
+		}
+		return random.next()
+	})
+}
+
+// compareGoldens compares the ids of so many texts with those in a file, which has a row of them for each text.
+func compareGoldens(t *testing.T, golds string, files []string, texts int, text func(int) string) {
+	if *writeGoldens {
+		makeGoldens(t, golds, files, texts, text)
+	}
+	f, err := os.Open(golds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,11 +108,9 @@ func TestGoldens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var tokenizers []*BPE
 	var encoders []Encoder
-	for _, name := range familyFiles {
-		tokenizers = append(tokenizers, load(t, familyFile(name)))
-		encoders = append(encoders, tokenizers[len(tokenizers)-1].NewEncoder())
+	for _, name := range files {
+		encoders = append(encoders, load(t, name).NewEncoder())
 	}
 	n := 0
 	for d := json.NewDecoder(unzipped); ; n++ {
@@ -95,25 +122,24 @@ func TestGoldens(t *testing.T) {
 		}
 		for i, e := range encoders {
 			if got := e.Append(nil, []byte(g.Text)); !slices.Equal(got, g.IDs[i]) {
-				t.Fatalf("%s: text %d, %q: ids %v, the judge has %v", familyFiles[i], n, g.Text, got, g.IDs[i])
+				t.Fatalf("%s: text %d, %q: ids %v, the judge has %v", files[i], n, g.Text, got, g.IDs[i])
 			}
 		}
 	}
-	if n != goldenTexts {
-		t.Errorf("compared %d texts, want %d", n, goldenTexts)
+	if n != texts {
+		t.Errorf("compared %d texts, want %d", n, texts)
 	}
 }
 
-func makeGoldens(t *testing.T) {
-	texts := make([]string, goldenTexts)
-	random := newTexts(1)
+func makeGoldens(t *testing.T, golds string, files []string, n int, text func(int) string) {
+	texts := make([]string, n)
 	for i := range texts {
-		texts[i] = random.next()
+		texts[i] = text(i)
 	}
-	goldens := make([]golden, goldenTexts)
-	for _, name := range familyFiles {
+	goldens := make([]golden, n)
+	for _, name := range files {
 		i := 0
-		ask(t, familyFile(name), slices.Values(texts), func(text string, a answer) {
+		ask(t, name, slices.Values(texts), func(text string, a answer) {
 			goldens[i].Text = text
 			goldens[i].IDs = append(goldens[i].IDs, a.ids)
 			i++
@@ -129,7 +155,7 @@ func makeGoldens(t *testing.T) {
 	if err := zipped.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(goldenFile, b.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(golds, b.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -146,9 +172,10 @@ func TestJudge(t *testing.T) {
 	for _, name := range familyFiles {
 		files = append(files, familyFile(name))
 	}
+	files = append(files, markedForms(t)...)
 	files = append(files, filepath.SplitList(os.Getenv("ATOLL_TOKENIZERS"))...)
 	for _, file := range files {
-		t.Run(file, func(t *testing.T) { judge(t, file) })
+		t.Run(filepath.Base(file), func(t *testing.T) { judge(t, file) })
 	}
 }
 
@@ -168,10 +195,14 @@ func judge(t *testing.T, file string) {
 			if err != nil {
 				t.Error(err)
 			}
-			for line := range strings.Lines(strings.ToValidUTF8(string(text), "\ufffd")) {
+			whole := strings.ToValidUTF8(string(text), "\ufffd")
+			for line := range strings.Lines(whole) {
 				if !yield(line) {
 					return
 				}
+			}
+			if !yield(whole) {
+				return
 			}
 		}
 	}
@@ -246,7 +277,7 @@ func (r texts) next() string {
 
 func (r texts) part() string {
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
-	switch r.IntN(16) {
+	switch r.IntN(18) {
 	case 0, 1:
 		return pick(" the", "rays ", "Light", "unseen", "IT", " don", "we", "ſ", "naïve", "ÉCLAIR")
 	case 2:
@@ -280,6 +311,10 @@ func (r texts) part() string {
 		return string([]rune{runeOf(r, 0, 0x7f), runeOf(r, 0, 0x7ff), runeOf(r, 0x80, 0x24f)})
 	case 14:
 		return string([]rune{runeOf(r, 0x300, 0x1fff), runeOf(r, 0x800, 0xd7ff), runeOf(r, 0xe000, 0xffff)})
+	case 15:
+		return pick("▁", "▁▁", " ▁", "▁ ", "</s>", "<s>", "<eos>", "<b>", "[INST]", "<0x0A>", "<0x", "\n\n\n", "<start_of_turn>", "\r\n\n")
+	case 16:
+		return pick("function return", "  if err != nil {", "\t\t\t}", "of the", "для этого", "这个文件", "هذا الحقل", "कृपया")
 	}
 	return string([]rune{runeOf(r, 0x10000, 0x1ffff), runeOf(r, 0x10000, 0x3ffff), runeOf(r, 0x11000, 0x11fff), runeOf(r, 0, 0x10ffff)})
 }

@@ -1,6 +1,9 @@
 package token
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // Tokenizer turns text into tokens and back. It is immutable: any number of
 // goroutines may use one.
@@ -10,6 +13,9 @@ type Tokenizer interface {
 	// Bytes is the text that a token stands for, and nil where an id has none. The
 	// caller must not change it.
 	Bytes(id int32) []byte
+	// Prefixed tells whether the first token of a document begins with a space that is not
+	// in its text.
+	Prefixed() bool
 	// End is the token that follows a document, if there is one.
 	End() (id int32, ok bool)
 	// NewEncoder returns an encoder.
@@ -22,12 +28,37 @@ type Encoder interface {
 	Append(dst []int32, text []byte) []int32
 }
 
-// Decode adds the text of tokens to dst. Ids that stand for nothing are left out.
+// Decode adds the text of a document's tokens to dst. Ids that stand for nothing are left out.
 func Decode(t Tokenizer, dst []byte, ids []int32) []byte {
-	for _, id := range ids {
-		dst = append(dst, t.Bytes(id)...)
+	for i, id := range ids {
+		dst = append(dst, Text(t, i == 0, id)...)
 	}
 	return dst
+}
+
+// Text is Bytes without what the tokenizer put before a document, whose first token this is or not.
+func Text(t Tokenizer, first bool, id int32) []byte {
+	text := t.Bytes(id)
+	if first && t.Prefixed() {
+		text = bytes.TrimPrefix(text, []byte(" "))
+	}
+	return text
+}
+
+// TextSize is the bytes of text that tokens stand for where another one, or -1, is before
+// them. The end of a document is no text.
+func TextSize(t Tokenizer, before int32, ids []int32) (size int64) {
+	end, ok := t.End()
+	if !ok {
+		end = -1
+	}
+	for _, id := range ids {
+		if id != end {
+			size += int64(len(Text(t, before < 0 || before == end, id)))
+		}
+		before = id
+	}
+	return size
 }
 
 // Byte is the tokenizer whose tokens are bytes: an id is the byte. It has no end token.
@@ -51,6 +82,8 @@ func (byteTokenizer) Bytes(id int32) []byte {
 	}
 	return byteText[id : id+1 : id+1]
 }
+
+func (byteTokenizer) Prefixed() bool { return false }
 
 func (byteTokenizer) End() (int32, bool) { return 0, false }
 

@@ -90,6 +90,10 @@ func naive(tokenizer *BPE, word []byte) []int32 {
 	for _, b := range word {
 		ids = append(ids, tokenizer.bytes[b])
 	}
+	return naiveMerges(tokenizer, ids)
+}
+
+func naiveMerges(tokenizer *BPE, ids []int32) []int32 {
 	for {
 		best, at := merge{rank: 1 << 30}, -1
 		for i := range len(ids) - 1 {
