@@ -84,7 +84,7 @@ func (c *GenerateCmd) write(ctx context.Context, to io.Writer, sizes llama.Confi
 		if ends && id == end {
 			break
 		}
-		w.token(t.Bytes(id))
+		w.token(token.Text(t, n == 0 && ends && c.Prompt == "", id))
 		if n++; n >= c.Length || ctx.Err() != nil || w.err != nil {
 			break
 		}

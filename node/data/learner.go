@@ -8,6 +8,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/optimizer/trainer/corpus/shards"
 	"atoll/optimizer/trainer/external"
+	"atoll/tensor/token"
 )
 
 // A learner in another process reads shards itself, in the corpus folder of the node. Places of
@@ -149,11 +150,7 @@ func (c *Corpus) HeldOutStarts(text int) (starts []uint64, bytes int, err error)
 			read = p.Shard
 		}
 		starts = append(starts, begins[p.Shard]+uint64(p.Start))
-		for _, id := range ids[p.Start+1:][:length] {
-			if id != m.Tokenizer.End {
-				bytes += len(c.tokenizer.Bytes(id))
-			}
-		}
+		bytes += int(token.TextSize(c.tokenizer, ids[p.Start], ids[p.Start+1:][:length]))
 	}
 	return starts, bytes, nil
 }

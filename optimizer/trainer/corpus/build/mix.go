@@ -212,23 +212,13 @@ func (m *mixer) withoutHeldOut(s shards.Shard, b []byte) (shards.Shard, []byte) 
 			continue
 		}
 		m.removed++
-		s.Bytes -= m.textOf(document)
+		s.Bytes -= token.TextSize(m.tokenizer, -1, shards.TokensOf(document, m.manifest.Width))
 	}
 	if m.manifest.Tokenizer.End < 0 || len(kept) == len(b) {
 		return s, b
 	}
 	s.Digest, s.Tokens = shards.Sum(kept), int64(len(kept)/m.manifest.Width)
 	return s, kept
-}
-
-// textOf is the bytes of text that tokens stand for. The end of a document is no text.
-func (m *mixer) textOf(document []byte) (bytes int64) {
-	for _, id := range shards.TokensOf(document, m.manifest.Width) {
-		if id != m.manifest.Tokenizer.End {
-			bytes += int64(len(m.tokenizer.Bytes(id)))
-		}
-	}
-	return bytes
 }
 
 // place puts a shard into the folder: by a link to that of the corpus, or else by a copy.

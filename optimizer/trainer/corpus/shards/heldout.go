@@ -45,11 +45,7 @@ func (m *Manifest) Sample(ctx context.Context, fetch Fetch, t token.Tokenizer, t
 	for i := range sample.Windows {
 		w := all[(2*i+1)*len(all)/(2*n)]
 		sample.Windows[i] = w
-		for _, id := range w[1:] {
-			if id != m.Tokenizer.End {
-				sample.Bytes += int64(len(t.Bytes(id)))
-			}
-		}
+		sample.Bytes += token.TextSize(t, w[0], w[1:])
 	}
 	return sample, nil
 }
