@@ -150,7 +150,7 @@ func (c *Corpus) HeldOutStarts(text int) (starts []uint64, bytes int, err error)
 			read = p.Shard
 		}
 		starts = append(starts, begins[p.Shard]+uint64(p.Start))
-		bytes += int(token.TextSize(c.tokenizer, ids[p.Start], ids[p.Start+1:][:length]))
+		bytes += int(token.TextSize(c.tokenizer, m.Tokenizer.End, ids[p.Start], ids[p.Start+1:][:length]))
 	}
 	return starts, bytes, nil
 }

@@ -91,8 +91,8 @@ func TestMarkedTextComesBack(t *testing.T) {
 				want = bytes.TrimPrefix(want, []byte(" "))
 			}
 			ids := encoder.Append(nil, text)
-			if got := Decode(tokenizer, nil, ids); !bytes.Equal(got, want) || TextSize(tokenizer, -1, ids) != int64(len(want)) {
-				t.Fatalf("%s: %q came back as %q, of %d bytes", file, text, got, TextSize(tokenizer, -1, ids))
+			if got := Decode(tokenizer, nil, ids); !bytes.Equal(got, want) || TextSize(tokenizer, -1, -1, ids) != int64(len(want)) {
+				t.Fatalf("%s: %q came back as %q, of %d bytes", file, text, got, TextSize(tokenizer, -1, -1, ids))
 			}
 		})
 	}
@@ -156,10 +156,10 @@ func TestTextSizeLeavesOutPrefixes(t *testing.T) {
 		e, end := tokenizer.NewEncoder(), tokenizer.end
 		first := e.Append(nil, []byte("abc"))
 		ids := e.Append(append(first, end), []byte(" abc"))
-		if got := TextSize(tokenizer, -1, append(ids, end)); got != want {
+		if got := TextSize(tokenizer, end, -1, append(ids, end)); got != want {
 			t.Errorf("%s: %d bytes, want %d", markedFiles[i], got, want)
 		}
-		if got := TextSize(tokenizer, end, first); got != 3 {
+		if got := TextSize(tokenizer, end, end, first); got != 3 {
 			t.Errorf("%s: %d bytes after an end, want 3", markedFiles[i], got)
 		}
 	}

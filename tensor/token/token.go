@@ -46,12 +46,8 @@ func Text(t Tokenizer, first bool, id int32) []byte {
 }
 
 // TextSize is the bytes of text that tokens stand for where another one, or -1, is before
-// them. The end of a document is no text.
-func TextSize(t Tokenizer, before int32, ids []int32) (size int64) {
-	end, ok := t.End()
-	if !ok {
-		end = -1
-	}
+// them. The end of a document, -1 where there is none, is no text.
+func TextSize(t Tokenizer, end, before int32, ids []int32) (size int64) {
 	for _, id := range ids {
 		if id != end {
 			size += int64(len(Text(t, before < 0 || before == end, id)))

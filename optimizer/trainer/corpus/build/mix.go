@@ -212,7 +212,7 @@ func (m *mixer) withoutHeldOut(s shards.Shard, b []byte) (shards.Shard, []byte) 
 			continue
 		}
 		m.removed++
-		s.Bytes -= token.TextSize(m.tokenizer, -1, shards.TokensOf(document, m.manifest.Width))
+		s.Bytes -= token.TextSize(m.tokenizer, m.manifest.Tokenizer.End, -1, shards.TokensOf(document, m.manifest.Width))
 	}
 	if m.manifest.Tokenizer.End < 0 || len(kept) == len(b) {
 		return s, b

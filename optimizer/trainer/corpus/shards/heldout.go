@@ -45,7 +45,7 @@ func (m *Manifest) Sample(ctx context.Context, fetch Fetch, t token.Tokenizer, t
 	for i := range sample.Windows {
 		w := all[(2*i+1)*len(all)/(2*n)]
 		sample.Windows[i] = w
-		sample.Bytes += token.TextSize(t, w[0], w[1:])
+		sample.Bytes += token.TextSize(t, m.Tokenizer.End, w[0], w[1:])
 	}
 	return sample, nil
 }
