@@ -231,32 +231,31 @@ func (e *encoder) keep(word []byte, ids []int32) {
 }
 
 func (e *encoder) merged(dst []int32, word []byte) []int32 {
-	m := &e.merger
-	m.clear()
+	symbols := e.merger.symbols[:0]
 	if e.t.runes != nil {
-		e.t.begin(m, word)
-		return m.append(dst, e.t.merges)
+		return e.merger.append(dst, e.t.begin(symbols, word), e.t.merges)
 	}
 	if id, ok := e.t.words[string(word)]; ok {
 		return append(dst, id)
 	}
 	for _, b := range word {
-		m.add(e.t.bytes[b])
+		symbols = add(symbols, e.t.bytes[b])
 	}
-	return m.append(dst, e.t.merges)
+	return e.merger.append(dst, symbols, e.t.merges)
 }
 
 // begin adds the runes of a word, and the bytes of those that are no tokens.
-func (t *BPE) begin(m *merger, word []byte) {
+func (t *BPE) begin(symbols []symbol, word []byte) []symbol {
 	for len(word) > 0 {
 		r, size := utf8.DecodeRune(word)
 		if found, ok := t.runes.find(pair{r, 0}); ok && (size > 1 || r < utf8.RuneSelf) {
-			m.add(found.id)
+			symbols = add(symbols, found.id)
 		} else {
 			for _, b := range word[:size] {
-				m.add(t.bytes[b])
+				symbols = add(symbols, t.bytes[b])
 			}
 		}
 		word = word[size:]
 	}
+	return symbols
 }

@@ -16,17 +16,16 @@ type symbol struct {
 // noRank is that of a pair without a merge.
 const noRank = -1
 
-func (m *merger) clear() { m.symbols, m.queue = m.symbols[:0], m.queue[:0] }
-
-// add puts a token at the end of the word.
-func (m *merger) add(id int32) {
-	at := int32(len(m.symbols))
-	m.symbols = append(m.symbols, symbol{id: id, before: at - 1, after: at + 1})
+// add puts a token at the end of a word.
+func add(word []symbol, id int32) []symbol {
+	at := int32(len(word))
+	return append(word, symbol{id: id, before: at - 1, after: at + 1})
 }
 
-// append adds the tokens of a word, of which at least one was added, to dst. It merges the
-// pair of the least rank, and of those the leftmost, until no pair has a merge.
-func (m *merger) append(dst []int32, merges *pairTable) []int32 {
+// append adds the tokens of a word of at least one to dst. It merges the pair of the least
+// rank, and of those the leftmost, until no pair has a merge.
+func (m *merger) append(dst []int32, word []symbol, merges *pairTable) []int32 {
+	m.symbols, m.queue = word, m.queue[:0]
 	m.symbols[len(m.symbols)-1].after = -1
 	for at := range int32(len(m.symbols)) {
 		m.propose(at, merges)

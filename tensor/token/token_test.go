@@ -78,11 +78,11 @@ func TestMergerIsTheNaiveOne(t *testing.T) {
 }
 
 func merged(m *merger, tokenizer *BPE, word []byte) []int32 {
-	m.clear()
+	symbols := m.symbols[:0]
 	for _, b := range word {
-		m.add(tokenizer.bytes[b])
+		symbols = add(symbols, tokenizer.bytes[b])
 	}
-	return m.append(nil, tokenizer.merges)
+	return m.append(nil, symbols, tokenizer.merges)
 }
 
 func naive(tokenizer *BPE, word []byte) []int32 {
