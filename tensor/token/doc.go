@@ -1,6 +1,7 @@
 // Package token turns text into the numbers that a model reads, and back. There
-// are two tokenizers: Byte, whose tokens are bytes, and BPE, a byte-level BPE as
-// Hugging Face's tokenizer.json describes it.
+// are two tokenizers: Byte, whose tokens are bytes, and BPE, a byte-pair encoding as
+// Hugging Face's tokenizer.json describes it: byte-level, or of SentencePiece with byte
+// fallback.
 //
 // The judge of BPE is the tokenizers library that such files are made for: the
 // ids are its ids, without the special tokens that a post-processor adds. Parse
@@ -11,9 +12,17 @@
 // The judge reads Unicode strings. This package reads bytes: what is not UTF-8 is
 // kept byte by byte, and comes back so.
 //
+// Tokens of SentencePiece have the mark ▁ for a space, so a ▁ in a text comes back as a
+// space. Llama 2 and Mistral put a space before a text; Mistral puts none where there is
+// one. It is no text: Decode and TextSize leave out the first space of a document. Llama 2
+// puts one after each added token in a text too, which comes back, as from the judge.
+// Without a pre-tokenizer a word is as long as a text. It is cut where two runes meet that
+// no merge joins: no token crosses such a place, so the ids are those of the whole.
+//
 // Files, each may use those above it:
 //
 //	classes       classes of runes
+//	spaces        marks for spaces, and tokens of bytes
 //	split         cut a text into words
 //	family, file  tokenizers of one origin, and their files
 //	wordcache     words met lately

@@ -149,6 +149,9 @@ func (c *component) describe() string {
 	case c.Type == "Sequence":
 		var names []string
 		for _, inner := range slices.Concat(c.Normalizers, c.Decoders) {
+			if inner != nil && inner.Type == "Sequence" {
+				return "a Sequence of Sequences"
+			}
 			names = append(names, inner.describe())
 		}
 		return cmp.Or(strings.Join(names, ", then "), "null")

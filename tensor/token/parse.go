@@ -147,7 +147,7 @@ func (t *BPE) text(content string) (text []byte, word string) {
 		}
 		return text, string(text)
 	}
-	text = appendSpaced(nil, []byte(content))
+	text = appendSpaced([]byte{}, []byte(content))
 	if word = string(text); strings.Contains(content, " ") {
 		word = "" // all spaces are marked
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 const help = `
-A corpus is a folder of tokens that a run trains on: shards, and a manifest that names them by their hashes. First make a tokenizer, or take the tokenizer.json of a model; then build the corpus.
+A corpus is a folder of tokens that a run trains on: shards, and a manifest that names them by their hashes. First make a tokenizer, or take the tokenizer.json of a model, such as GPT-2, Llama, Mistral, Gemma or Qwen; then build the corpus.
 
     atoll data tokenizer --train 8192 --out tokens book.txt
     atoll data build --tokenizer tokens --out corpus book.txt

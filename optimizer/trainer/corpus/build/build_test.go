@@ -436,6 +436,42 @@ func TestTokenizersShareTheHeldOut(t *testing.T) {
 }
 
 // A build tells how much of the shards is written, up to the end.
+// TestPrefixIsNoText: tokenizers that put a space before each document count the bytes of the text.
+func TestPrefixIsNoText(t *testing.T) {
+	texts := sentences(300)
+	for name, end := range map[string]string{"llama2": "</s>", "mistral": "</s>", "gemma": "<eos>"} {
+		file, err := os.ReadFile("../../../../tensor/token/testdata/" + name + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		bpe, err := token.Parse(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := config(t, inputs(t, map[string]string{"a.jsonl": jsonLines(texts)}), texts)
+		c.Tokenizer, c.TokenizerFile = bpe, file
+		result, err := Run(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(bpe.Bytes(result.Manifest.Tokenizer.End)); got != end {
+			t.Errorf("%s: the end token is %q, want %q", name, got, end)
+		}
+		d, err := shards.OpenDir(c.Out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sample, err := d.HeldOut(t.Context(), bpe, 1<<30, 1<<30)
+		if err != nil || len(sample.Windows) != 1 {
+			t.Fatalf("%s: %d windows, %v; want one", name, len(sample.Windows), err)
+		}
+		_, text := shards.Tokens(result.Manifest.HeldOut)
+		if first := int64(len(token.Text(bpe, true, sample.Windows[0][0]))); sample.Bytes != text-first {
+			t.Errorf("%s: the held-out targets have %d bytes, want the %d of the text less the %d of the first token", name, sample.Bytes, text, first)
+		}
+	}
+}
+
 func TestBuildTellsHowMuchIsWritten(t *testing.T) {
 	texts := sentences(100)
 	c := config(t, inputs(t, map[string]string{"a.jsonl": jsonLines(texts)}), texts)
