@@ -28,12 +28,12 @@ def pieces(files, size, names, own):
     return {p.id_to_piece(i): p.get_score(i) for i in range(len(p))}
 
 
-def merges(scores, without):
+def merges(scores):
     ids = {piece: i for i, piece in enumerate(scores)}
     found = []
     for piece, score in scores.items():
         cuts = [(piece[:n], piece[n:]) for n in range(1, len(piece))]
-        here = [c for c in cuts if c[0] in ids and c[1] in ids and piece not in without]
+        here = [c for c in cuts if c[0] in ids and c[1] in ids]
         found += [(score, c) for c in sorted(here, key=lambda c: (ids[c[0]], ids[c[1]]))]
     return [list(c) for _, c in sorted(found, key=lambda f: (f[0], len(f[1][0]), len(f[1][1])), reverse=True)]
 
@@ -41,18 +41,18 @@ def merges(scores, without):
 def file(scores, added, normalizer, pre, strip, begin):
     ids = {piece: i for i, piece in enumerate(scores)}
     decoders = [{"type": "Replace", "pattern": {"String": MARK}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}]
-    token = lambda name, kind: {kind: {"id": name if kind == "SpecialToken" else "A", "type_id": 0}}  # noqa: E731
+    special, text = {"SpecialToken": {"id": begin, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
     return {
         "version": "1.0", "truncation": None, "padding": None,
         "added_tokens": [{"id": ids[a], "content": a, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
-                          "special": special} for a, special in added],
+                          "special": control} for a, control in added],
         "normalizer": normalizer, "pre_tokenizer": pre,
-        "post_processor": {"type": "TemplateProcessing", "single": [token(begin, "SpecialToken"), token("", "Sequence")],
-                           "pair": [token("", "Sequence"), token("", "Sequence")],
+        "post_processor": {"type": "TemplateProcessing", "single": [special, text],
+                           "pair": [special, text, {"Sequence": {"id": "B", "type_id": 1}}],
                            "special_tokens": {begin: {"id": begin, "ids": [ids[begin]], "tokens": [begin]}}},
         "decoder": {"type": "Sequence", "decoders": decoders + [{"type": "Strip", "content": " ", "start": 1, "stop": 0}] * strip},
         "model": {"type": "BPE", "dropout": None, "unk_token": "<unk>", "continuing_subword_prefix": None, "end_of_word_suffix": None,
-                  "fuse_unk": True, "byte_fallback": True, "ignore_merges": False, "vocab": ids, "merges": merges(scores, [])},
+                  "fuse_unk": True, "byte_fallback": True, "ignore_merges": False, "vocab": ids, "merges": merges(scores)},
     }
 
 
