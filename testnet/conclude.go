@@ -302,7 +302,7 @@ func (w *world) fillModel(ctx context.Context, r *Report, model *tensor.Slab) er
 	if err != nil {
 		return err
 	}
-	r.ValBPB, r.ValBytes, r.BaselineBPB = &q.bits, q.bytes, q.baseline
+	r.ValBPB, r.ValBytes = &q.bits, q.bytes
 	return nil
 }
 

@@ -24,9 +24,8 @@ type data interface {
 
 // quality is what a model is worth.
 type quality struct {
-	bits     float64  // per byte
-	bytes    int      // that were scored
-	baseline *float64 // bits of a simple model; nil where it is not known
+	bits  float64 // per byte
+	bytes int     // that were scored
 }
 
 // openData opens what --data names.
@@ -68,8 +67,6 @@ func (t plainText) measure(ctx context.Context, g genesis.Genesis, model *tensor
 	for _, w := range windows {
 		q.bytes += len(w) - 1
 	}
-	baseline := corpus.WittenBell(t.Train(), t.HeldOut())
-	q.baseline = &baseline
 	return q, nil
 }
 

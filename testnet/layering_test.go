@@ -208,8 +208,6 @@ var layers = []rule{
 
 	{list("cmd/atoll/internal/cli"), list("node/status"),
 		"what commands share knows none of them, and nothing of runs. Of node/status it has how times are written"},
-	{list("cmd/atoll/internal/completion"), nil,
-		"scripts for shells are of the command line alone"},
 	{list("cmd/atoll/internal/data"), list("cmd/atoll/internal/cli node/files node/status optimizer/trainer/corpus/build optimizer/trainer/corpus/documents optimizer/trainer/corpus/shards tensor/token"),
 		"tokenizers and corpora are made of files: there is no run yet. Of node/status it has how sizes are written"},
 	{list("cmd/atoll/internal/settings"), list("cmd/atoll/internal/cli node node/status node/store"),

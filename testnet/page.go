@@ -161,9 +161,6 @@ func (r Report) result() web.Section {
 	if r.ValBPB != nil {
 		add("held-out text", "%.4f bits per byte on %s", *r.ValBPB, status.Bytes(float64(r.ValBytes)))
 	}
-	if r.ValBPB != nil && r.BaselineBPB != nil {
-		add("a trigram model of bytes", "%.4f bits per byte", *r.BaselineBPB)
-	}
 	add("tokens folded", "%d of %d", r.TokensFolded, r.TokensBudget)
 	add("time", "%.0f s, %.0f tokens/s", r.WallS, r.TokensPerS)
 	if r.Goodput != nil {

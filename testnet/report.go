@@ -65,15 +65,14 @@ type Tokens struct {
 
 // Outcome is the model, and what it took.
 type Outcome struct {
-	WallS       float64  `json:"wall_s"`                 // first process to the end of the run
-	TokensPerS  float64  `json:"tokens_per_s"`           // folded
-	EndIdleS    *float64 `json:"end_idle_s,omitempty"`   // that a learner had nothing to step at the end, of who waited longest
-	EndDeltasS  *float64 `json:"end_deltas_s,omitempty"` // since its last step, until all that was made was published and folded
-	ValBPB      *float64 `json:"val_bpb,omitempty"`
-	ValBytes    int      `json:"val_bytes,omitempty"` // held-out bytes that ValBPB is of
-	BaselineBPB *float64 `json:"baseline_bpb,omitempty"`
-	TrainLoss   *float64 `json:"train_loss,omitempty"` // nats per token, mean over the learners that saw the end
-	Progress    []Point  `json:"progress,omitempty"`
+	WallS      float64  `json:"wall_s"`                 // first process to the end of the run
+	TokensPerS float64  `json:"tokens_per_s"`           // folded
+	EndIdleS   *float64 `json:"end_idle_s,omitempty"`   // that a learner had nothing to step at the end, of who waited longest
+	EndDeltasS *float64 `json:"end_deltas_s,omitempty"` // since its last step, until all that was made was published and folded
+	ValBPB     *float64 `json:"val_bpb,omitempty"`
+	ValBytes   int      `json:"val_bytes,omitempty"`  // held-out bytes that ValBPB is of
+	TrainLoss  *float64 `json:"train_loss,omitempty"` // nats per token, mean over the learners that saw the end
+	Progress   []Point  `json:"progress,omitempty"`
 }
 
 // Point is how far the run was at a moment.

@@ -15,7 +15,7 @@ func someReport() Report {
 	return Report{
 		Setup:   Setup{Baseline: "atoll", Nodes: 3, Model: "tiny", Params: 824448, Optimizer: "adamw", Seed: 1, Data: "Opticks.txt", SHA256: "ab", Dir: "DIR", DirBytes: 30 << 20, Temporary: true, Run: "cd"},
 		Tokens:  Tokens{TokensBudget: 3_000_000, TokensTrained: 3_010_000, TokensFolded: 3_002_000, TokensDiscarded: 5000, TokensUnpublished: 2000, TokensLost: 1000},
-		Outcome: Outcome{WallS: 200, TokensPerS: 15010, EndIdleS: measured(1.5), EndDeltasS: measured(0.9), ValBPB: measured(2.1), BaselineBPB: measured(2.8), TrainLoss: measured(1.4)},
+		Outcome: Outcome{WallS: 200, TokensPerS: 15010, EndIdleS: measured(1.5), EndDeltasS: measured(0.9), ValBPB: measured(2.1), TrainLoss: measured(1.4)},
 		Ledger:  Ledger{Rounds: 480, Deltas: 1900, Late: 3},
 		Traffic: Traffic{BytesSent: 1, BytesReceived: 250e6, BytesPerToken: 83.3, Amplification: measured(1.02), Goodput: measured(0.91), GoodputUp: measured(0.95)},
 		Faults:  Faults{Joins: 1, Kills: 1, JoinS: []float64{3.21}, RecoverS: []float64{2.5}},
@@ -58,7 +58,7 @@ func fields(t *testing.T, v any) []string {
 // documented are the names that the report promises.
 var documented = []string{
 	"arm", "nodes", "model", "params", "optimizer", "seed", "data_sha256", "tokens_trained", "tokens_folded", "tokens_returned", "tokens_discarded",
-	"tokens_lost", "wall_s", "tokens_per_s", "val_bpb", "baseline_bpb", "train_loss", "rounds", "deltas", "late", "refused", "bytes_sent",
+	"tokens_lost", "wall_s", "tokens_per_s", "val_bpb", "train_loss", "rounds", "deltas", "late", "refused", "bytes_sent",
 	"bytes_received", "bytes_per_token", "payload_amplification", "goodput", "goodput_up", "joins", "leaves", "kills", "join_s",
 	"recover_s", "chain_digest", "state_digest", "digests_equal", "chain_equal", "trace", "checks", "calibration", "nodes_report",
 }
@@ -80,7 +80,7 @@ func TestReportNames(t *testing.T) {
 
 func TestReportLeavesOutWhatWasNotMeasured(t *testing.T) {
 	have := fields(t, Report{})
-	for _, name := range []string{"val_bpb", "baseline_bpb", "train_loss", "payload_amplification", "goodput", "goodput_up", "join_s", "recover_s"} {
+	for _, name := range []string{"val_bpb", "train_loss", "payload_amplification", "goodput", "goodput_up", "join_s", "recover_s"} {
 		if slices.Contains(have, name) {
 			t.Errorf("an empty report has %q", name)
 		}

@@ -62,12 +62,8 @@ func wrapped(b *strings.Builder, label, text string) {
 }
 
 func (r Report) writeQuality(b *strings.Builder) {
-	switch {
-	case r.ValBPB != nil && r.BaselineBPB == nil:
-		item(b, "quality", "%.3f bits per byte of held-out text", *r.ValBPB)
-	case r.ValBPB != nil:
-		item(b, "quality", "%.3f bits per byte of held-out text: %.2f of the bits that a trigram model of bytes needs (Witten-Bell, %.3f)",
-			*r.ValBPB, *r.ValBPB / *r.BaselineBPB, *r.BaselineBPB)
+	if r.ValBPB != nil {
+		item(b, "quality", "%.3f bits per byte of held-out text; who knows nothing needs 8", *r.ValBPB)
 	}
 	item(b, "speed", "%s tokens in %.0f s: %.0f tokens/s%s", count(float64(r.TokensFolded)), r.WallS, r.TokensPerS, r.goodputText())
 	if r.EndIdleS != nil {

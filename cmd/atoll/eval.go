@@ -21,7 +21,7 @@ import (
 )
 
 const evalHelp = `
-Measures the newest model of a node, running or not, in bits per byte; fewer is better. It reads a sample of what is held out, in windows of the model's context that are spread evenly over it: the last tenth of the text that was trained on, all of another text, or the held-out shards of a corpus. With --all it reads everything, which can take long; progress goes to stderr. For the text that was trained on it also prints what a trigram model of bytes reaches (interpolated Witten-Bell); for a mixture, a figure for each corpus.
+Measures the newest model of a node, running or not, in bits per byte; fewer is better. It reads a sample of what is held out, in windows of the model's context that are spread evenly over it: the last tenth of the text that was trained on, all of another text, or the held-out shards of a corpus. With --all it reads everything, which can take long; progress goes to stderr. For a mixture it also prints a figure for each corpus. Who knows nothing needs 8 bits.
 
     atoll eval first
     atoll eval first --all
@@ -46,11 +46,9 @@ func (*EvalCmd) Help() string { return evalHelp }
 // evaluation is the answer of `atoll eval`.
 type evaluation struct {
 	ValBPB       float64 `json:"val_bpb"`
-	BaselineBPB  float64 `json:"baseline_bpb,omitempty"` // of texts, not of corpora
-	Ratio        float64 `json:"ratio,omitempty"`        // of the two
-	Bytes        int     `json:"held_out_bytes"`         // that were scored
-	Sample       bool    `json:"sample,omitempty"`       // they are a part of what is held out
-	Of           int     `json:"of_bytes,omitempty"`     // of so many, if they are a sample
+	Bytes        int     `json:"held_out_bytes"`     // that were scored
+	Sample       bool    `json:"sample,omitempty"`   // they are a part of what is held out
+	Of           int     `json:"of_bytes,omitempty"` // of so many, if they are a sample
 	Data         string  `json:"data"`
 	SHA256       string  `json:"data_sha256,omitempty"`
 	Manifest     string  `json:"data_manifest,omitempty"` // of a corpus, instead
@@ -117,10 +115,6 @@ func (c *EvalCmd) Run(ctx context.Context, out *cli.Console) error {
 	windows := c.windows(data, g.Model.Context, &e)
 	if e.ValBPB, err = trainer.BitsPerByte(scoring(ctx, out, "scoring text"), g.Model, slab, windows); err != nil {
 		return err
-	}
-	if train := data.Train(); len(train) > 0 {
-		e.BaselineBPB = corpus.WittenBellOf(train, windows)
-		e.Ratio = e.ValBPB / e.BaselineBPB
 	}
 	e.Data, e.SHA256 = data.Name(), data.SHA256()
 	return c.print(out, e)
@@ -218,9 +212,6 @@ func (c *EvalCmd) print(out *cli.Console, e evaluation) error {
 	rows := [][]string{{"bits per byte", fmt.Sprintf("%.4f", e.ValBPB)}}
 	for _, p := range e.Mixture {
 		rows = append(rows, []string{"", fmt.Sprintf("%.4f on %d bytes of %s", p.ValBPB, p.Bytes, p.Name)})
-	}
-	if e.BaselineBPB > 0 {
-		rows = append(rows, []string{"trigram model", fmt.Sprintf("%.4f  (the model needs %.2f of it)", e.BaselineBPB, e.Ratio)})
 	}
 	return cli.Table(out.Out, append(rows,
 		[]string{"text", e.text()},
