@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -11,6 +14,7 @@ import (
 	"atoll/gossip/p2p"
 	"atoll/node"
 	"atoll/node/genesis"
+	"atoll/node/store"
 	"atoll/optimizer/trainer/external"
 )
 
@@ -55,12 +59,22 @@ func exitCode(err error) int {
 func fail(c *cli.Console, err error, help string) int {
 	code := exitCode(err)
 	if err != nil && !errors.Is(err, errSilent) {
-		c.Say("atoll: %s", cli.InWords(err))
+		c.Say("atoll: %s", cli.InWords(explained(err)))
 	}
 	if code == exitUsage && !errors.Is(err, node.ErrDamaged) {
 		c.Say("Run `%s` to see what there is.", help)
 	}
 	return code
+}
+
+// explained adds what to do about a disk that is full, read-only or failing, where nobody has. Of rights it says nothing: who may not
+// read a file needs others than who may not write it.
+func explained(err error) error {
+	var failed *fs.PathError
+	if !errors.As(err, &failed) || store.TroubleOf(err) == store.Denied || strings.Contains(err.Error(), "the disk is ") {
+		return err
+	}
+	return store.Explain(err, filepath.Dir(failed.Path))
 }
 
 // helpFor is the command that shows the help of what was typed; nil is of nothing that was

@@ -48,9 +48,18 @@ func NewFolder(path string, fill func(dir string) error) error {
 		err = Rename(dir, path)
 	}
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(dir))
+		return errors.Join(named(err, dir, path), os.RemoveAll(dir))
 	}
 	return SyncDir(filepath.Dir(path))
+}
+
+// named has an error speak of the name that people know in place of the part's.
+func named(err error, part, path string) error {
+	var failed *fs.PathError
+	if errors.As(err, &failed) && strings.HasPrefix(failed.Path, part) {
+		failed.Path = path + strings.TrimPrefix(failed.Path, part)
+	}
+	return err
 }
 
 // Write writes a file, in place of the one that had its name and with the mode of that. The name shows what was there before or all
@@ -74,7 +83,7 @@ func Write(path string, b []byte, mode fs.FileMode) error {
 		err = Rename(name, path)
 	}
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(name))
+		return errors.Join(named(err, name, path), os.RemoveAll(name))
 	}
 	return SyncDir(filepath.Dir(path))
 }

@@ -41,7 +41,7 @@ func TroubleOf(err error) Trouble {
 func (t Trouble) Remedy(dir string) string {
 	switch t {
 	case Full:
-		return fmt.Sprintf("free space on the disk of %s, or give the node less to keep with --keep", dir)
+		return fmt.Sprintf("free space on the disk of %s, write elsewhere, or give a node less to keep with --keep", dir)
 	case ReadOnly:
 		return fmt.Sprintf("make the file system of %s writable again (mount -o remount,rw), or choose another folder", dir)
 	case Failing:
