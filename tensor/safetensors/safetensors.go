@@ -154,6 +154,9 @@ func (f *File) parse(header []byte, room int64) error {
 // widths are the bytes of a value, by type, of those that can be read as float32.
 var widths = map[string]int64{"F32": 4, "BF16": 2, "F16": 2, "F64": 8}
 
+// Width is the bytes of a value of a type, 0 of one that cannot be read as float32.
+func Width(dtype string) int64 { return widths[dtype] }
+
 func (t Tensor) check(room int64) error {
 	if len(t.Shape) > maxDims {
 		return fmt.Errorf("tensor %.200q has %d dimensions; the limit is %d", t.Name, len(t.Shape), maxDims)
@@ -234,15 +237,37 @@ func half(h uint16) float32 {
 	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
 }
 
+// cast is a tensor and the type that it is written in.
+type cast struct {
+	tensor.View
+	dtype string
+}
+
 // Header is what a file of float32 tensors begins with whose values follow one another as the
 // views say. It is filled up with blanks to a multiple of align bytes, so that the file can be
 // mapped.
 func Header(views []tensor.View, metadata map[string]string, align int) ([]byte, error) {
-	entries := map[string]any{}
+	return header(as(views, nil), metadata, align)
+}
+
+// as gives each view its type; nil stands for F32.
+func as(views []tensor.View, dtypes []string) []cast {
+	list := make([]cast, len(views))
+	for i, v := range views {
+		list[i] = cast{v, "F32"}
+		if dtypes != nil {
+			list[i].dtype = dtypes[i]
+		}
+	}
+	return list
+}
+
+func header(list []cast, metadata map[string]string, align int) ([]byte, error) {
+	entries, at := map[string]any{}, int64(0)
 	if len(metadata) > 0 {
 		entries[metadataKey] = metadata
 	}
-	for _, v := range views {
+	for _, v := range list {
 		shape := v.Shape
 		if shape == nil {
 			shape = []int{}
@@ -250,7 +275,9 @@ func Header(views []tensor.View, metadata map[string]string, align int) ([]byte,
 		if _, twice := entries[v.Name]; twice {
 			return nil, fmt.Errorf("two tensors are named %.200q", v.Name)
 		}
-		entries[v.Name] = entry{"F32", shape, [2]int64{4 * int64(v.Offset), 4 * int64(v.Offset+v.Len)}}
+		end := at + Width(v.dtype)*int64(v.Len)
+		entries[v.Name] = entry{v.dtype, shape, [2]int64{at, end}}
+		at = end
 	}
 	b, err := json.Marshal(entries)
 	if err != nil {
@@ -264,18 +291,70 @@ func Header(views []tensor.View, metadata map[string]string, align int) ([]byte,
 
 // Write writes a file of float32 tensors.
 func Write(w io.Writer, s *tensor.Slab, metadata map[string]string) error {
-	head, err := Header(s.Views, metadata, 8)
-	if err != nil {
-		return err
-	}
-	if _, err := w.Write(head); err != nil {
-		return err
-	}
-	for at := 0; at < len(s.Data); at += readBytes / 4 {
-		part := s.Data[at:min(at+readBytes/4, len(s.Data))]
-		if err := binary.Write(w, binary.LittleEndian, part); err != nil {
-			return err
+	return WriteAs(w, s, nil, metadata)
+}
+
+// WriteAs writes a file of tensors, each in the type of its place in dtypes; nil stands for F32. Values are rounded to the nearest, of
+// two to the even one. The error names the first that is too large.
+func WriteAs(w io.Writer, s *tensor.Slab, dtypes []string, metadata map[string]string) error {
+	list := as(s.Views, dtypes)
+	slices.SortStableFunc(list, func(a, b cast) int { return cmp.Compare(Width(b.dtype), Width(a.dtype)) }) // each at a multiple of its width
+	b, err := header(list, metadata, 8)
+	for _, t := range list {
+		for values := s.Of(t.View); len(values) > 0 && err == nil; {
+			if _, err = w.Write(b); err != nil {
+				return err
+			}
+			n := min(readBytes/8, len(values))
+			if b, err = encode(b[:0], t.dtype, values[:n]); err != nil {
+				return fmt.Errorf("tensor %.200q %w", t.Name, err)
+			}
+			values = values[n:]
 		}
 	}
-	return nil
+	if err == nil {
+		_, err = w.Write(b)
+	}
+	return err
+}
+
+// encode adds values in a type to b.
+func encode(b []byte, dtype string, values []float32) ([]byte, error) {
+	for _, x := range values {
+		bits, infinite := math.Float32bits(x), false
+		switch dtype {
+		case "F32":
+			b = binary.LittleEndian.AppendUint32(b, bits)
+		case "F64":
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(x)))
+		case "BF16":
+			h := uint16((bits + 0x7fff + bits>>16&1) >> 16)
+			if x != x {
+				h = 0x7fc0
+			}
+			b, infinite = binary.LittleEndian.AppendUint16(b, h), h&0x7fff == 0x7f80
+		case "F16":
+			h := toHalf(x)
+			b, infinite = binary.LittleEndian.AppendUint16(b, h), h&0x7fff == 0x7c00
+		}
+		if infinite && !math.IsInf(float64(x), 0) {
+			return nil, fmt.Errorf("has the value %v, which is too large for %s: export it with --dtype float32", x, dtype)
+		}
+	}
+	return b, nil
+}
+
+// toHalf is the IEEE 754 binary16 that is nearest to x, of two the even one.
+func toHalf(x float32) uint16 {
+	bits := math.Float32bits(x)
+	sign, size := uint16(bits>>16&0x8000), bits&0x7fffffff
+	switch {
+	case x != x:
+		return sign | 0x7e00
+	case size >= math.Float32bits(65520):
+		return sign | 0x7c00
+	case size < math.Float32bits(0x1p-14): // a multiple of 2^-24
+		return sign | uint16(math.RoundToEven(math.Abs(float64(x))*0x1p24))
+	}
+	return sign | uint16((size+0xfff+size>>13&1)>>13-112<<10)
 }

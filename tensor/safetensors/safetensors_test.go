@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"atoll/tensor"
 )
 
@@ -147,4 +149,102 @@ func FuzzOpen(f *testing.F) {
 			}
 		}
 	})
+}
+
+// written is what a file of a single tensor of these values in a type has behind its header.
+func written(t testing.TB, dtype string, values ...float32) ([]byte, error) {
+	t.Helper()
+	s := tensor.NewSlab([]tensor.Spec{{Name: "x", Shape: []int{len(values)}}})
+	copy(s.Data, values)
+	var b bytes.Buffer
+	if err := WriteAs(&b, s, []string{dtype}, nil); err != nil {
+		return nil, err
+	}
+	f, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil || f.Tensors[0].DType != dtype {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	return b.Bytes()[f.begin:], nil
+}
+
+// Every number of a narrow type comes back with its bits.
+func TestNarrowNumbersComeBack(t *testing.T) {
+	for dtype, most := range map[string]uint16{"BF16": 0x7f80, "F16": 0x7c00} {
+		var bits []byte
+		for h := range 1 << 16 {
+			if h&0x7fff < int(most) {
+				bits = binary.LittleEndian.AppendUint16(bits, uint16(h))
+			}
+		}
+		values := make([]float32, len(bits)/2)
+		decode(dtype, bits, values)
+		if got, err := written(t, dtype, values...); err != nil || !bytes.Equal(got, bits) {
+			t.Errorf("%s: %v, or other bits", dtype, err)
+		}
+	}
+}
+
+// A value becomes the nearest number of the type, of two the even one, and infinity nowhere.
+func TestValuesAreRoundedToTheNearest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dtype := rapid.SampledFrom([]string{"BF16", "F16"}).Draw(t, "type")
+		x := math.Float32frombits(rapid.Uint32().Draw(t, "bits"))
+		if rapid.Bool().Draw(t, "small") { // within F16, with ties
+			x = float32(rapid.IntRange(-1<<14, 1<<14).Draw(t, "steps")) * float32(math.Ldexp(1, rapid.IntRange(-30, 4).Draw(t, "scale")))
+		}
+		number := func(h uint16) float64 {
+			v := make([]float32, 1)
+			decode(dtype, binary.LittleEndian.AppendUint16(nil, h), v)
+			return float64(v[0])
+		}
+		b, err := encode(nil, dtype, []float32{x})
+		if x != x {
+			if h := binary.LittleEndian.Uint16(b); number(h) == number(h) {
+				t.Fatalf("no number became %x", h)
+			}
+			return
+		}
+		past := map[string]float64{"BF16": 0x1.ffp127, "F16": 65520}[dtype]
+		if large := math.Abs(float64(x)) >= past && !math.IsInf(float64(x), 0); large || err != nil {
+			if !large || err == nil {
+				t.Fatalf("%v in %s: %v", x, dtype, err)
+			}
+			return
+		}
+		h := binary.LittleEndian.Uint16(b)
+		off := math.Abs(number(h) - float64(x))
+		for _, other := range []uint16{h - 1, h + 1} {
+			if d := math.Abs(number(other) - float64(x)); d < off || d == off && h&1 == 1 && !math.IsInf(float64(x), 0) {
+				t.Fatalf("%v in %s is %x, %v away; %x is %v", x, dtype, h, off, other, d)
+			}
+		}
+		if math.Signbit(number(h)) != math.Signbit(float64(x)) {
+			t.Fatalf("%v in %s has the other sign", x, dtype)
+		}
+	})
+}
+
+// Tensors of several types are in the file from the widest on, so that programs can map them.
+func TestTypesOfOneFile(t *testing.T) {
+	s, b := slab(), bytes.Buffer{}
+	if err := WriteAs(&b, s, []string{"BF16", "F64", "F32"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"a", "c", "b.weight"} {
+		values := make([]float32, f.Tensors[i].Len())
+		v := s.Views[slices.IndexFunc(s.Views, func(v tensor.View) bool { return v.Name == name })]
+		if err := f.Read(f.Tensors[i], values); err != nil || f.Tensors[i].Name != name || !slices.Equal(values, s.Of(v)) {
+			t.Errorf("%+v: %v, %v", f.Tensors[i], values, err)
+		}
+	}
+	if _, err := written(t, "F16", 1, 65520); err == nil || err.Error() != `tensor "x" has the value 65520, which is too large for F16: export it with --dtype float32` {
+		t.Error(err)
+	}
+	if b, err := written(t, "F16", float32(math.Inf(1)), 65519); err != nil || !bytes.Equal(b, []byte{0, 0x7c, 0xff, 0x7b}) {
+		t.Errorf("% x, %v", b, err)
+	}
 }
