@@ -33,10 +33,7 @@ func (e *exports) export(n *node) {
 	tips := n.tipList()
 	dir := filepath.Join(n.cfg.Export, fmt.Sprintf("tokens-%d", tokens))
 	n.work.goRun(func(context.Context) {
-		_, tokenizer, err := inspect.Tokenizer(n.cfg.Dir, n.genesis)
-		if err == nil {
-			err = n.genesis.Export(dir, n.genesis.Global(tips), tokens, tokenizer)
-		}
+		err := inspect.Export(n.cfg.Dir, n.genesis, dir, n.genesis.Global(tips), tokens, "")
 		n.post(func(core.Time) {
 			e.writing = false
 			n.check("export the model", err)

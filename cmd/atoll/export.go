@@ -19,7 +19,7 @@ func builtInOnly(g genesis.Genesis, command string) error {
 }
 
 const exportHelp = `
-Writes the newest model of a node, running or not, as a folder that the from_pretrained of Hugging Face's transformers loads: config.json, model.safetensors in float32, the tokenizer that a built-in model was trained with, and a README.md that says what it is. For a run that trains adapters it writes adapters, for PEFT.
+Writes the newest model of a node, running or not, as a folder that the from_pretrained of Hugging Face's transformers loads: config.json, model.safetensors, the tokenizer, and a README.md that says what it is. A model that atoll new --from took comes out as it went in, with new values: its tokenizer, chat template and generation config, and weights of the same type, rounded to the nearest. For a run that trains adapters it writes adapters, for PEFT.
 
     atoll export first --out model
     python3 -c "from transformers import AutoModelForCausalLM as M; M.from_pretrained('model')"`
@@ -27,15 +27,13 @@ Writes the newest model of a node, running or not, as a folder that the from_pre
 // ExportCmd is `atoll export`.
 type ExportCmd struct {
 	dirArg
-	Out string `help:"Folder to write. It must not exist yet." required:"" placeholder:"DIR"`
+	Out   string `help:"Folder to write. It must not exist yet." required:"" placeholder:"DIR"`
+	DType string `name:"dtype" help:"Type of the weights: ${enum}. auto is the one that they came in, or float32." enum:"auto,float32,bfloat16,float16" default:"auto"`
 	cli.JSONFlag
 }
 
 // Help implements kong.HelpProvider.
 func (*ExportCmd) Help() string { return exportHelp }
-
-// exportedBytes is what a parameter takes in what Export writes: a float32.
-const exportedBytes = 4
 
 // exported is the answer of `atoll export --json`.
 type exported struct {
@@ -50,12 +48,8 @@ func (c *ExportCmd) Run(ctx context.Context, out *cli.Console) error {
 	if err != nil {
 		return err
 	}
-	_, tokenizer, err := inspect.Tokenizer(dir, g)
-	if err != nil {
-		return err
-	}
-	done := writing(out, c.Out, int64(g.Params())*exportedBytes)
-	err = g.Export(c.Out, slab, folded, tokenizer)
+	done := writing(out, c.Out, g.ExportBytes(asked(c.DType)))
+	err = inspect.Export(dir, g, c.Out, slab, folded, asked(c.DType))
 	done()
 	if err != nil {
 		return err

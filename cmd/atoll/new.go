@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -126,6 +125,11 @@ func (c *NewCmd) write(g genesis.Genesis, s genesis.Spec, e genesis.Expected) (a
 		}
 		a.Uses, a.Expires = v.Uses, v.ExpiresMs
 	}
+	if s.From != nil {
+		if err := s.From.SaveBeside(dir); err != nil {
+			return a, err
+		}
+	}
 	a.Genesis, a.Owner, a.Next = filepath.Join(dir, genesisName), owner, c.next(g)
 	return a, writeNew(a.Genesis, g.Encode(), 0o644)
 }
@@ -186,7 +190,7 @@ func (c *NewCmd) invite(owner ed25519.PrivateKey, g genesis.Genesis) (member.Inv
 func (c *NewCmd) next(g genesis.Genesis) string {
 	line, text := "atoll join "+status.ShellWord(c.dir(g.Name)), c.Data
 	if c.From != "" {
-		learner := c.learner(g.Recipe)
+		learner := c.learner(g.Recipe, g.Files)
 		line += " --init " + status.ShellWord(c.From) + " --learner " + status.ShellWord(learner)
 		if strings.HasPrefix(learner, "hf") {
 			text = cmp.Or(text, "TEXT")
@@ -202,29 +206,20 @@ func (c *NewCmd) next(g genesis.Genesis) string {
 }
 
 // learner is a program that can train the run: the one for Hugging Face's models where the
-// config names one, otherwise a script of the user.
-func (c *NewCmd) learner(recipe string) string {
-	line, tokenizer, known := "hf", "DIR", `"model_type":`
+// config names one, otherwise a script of the user. The node passes on the tokenizer that came with the model.
+func (c *NewCmd) learner(recipe string, files []genesis.File) string {
+	line, known := "hf", `"model_type":`
 	if genesis.Adapters(json.RawMessage(recipe)) {
 		line, known = "hf --base "+status.ShellWord(cmp.Or(c.Base, "DIR")), `"peft_type":"LORA"`
 	}
 	if !strings.Contains(recipe, known) {
 		return "python3 train.py"
 	}
-	dirs := []string{c.From, c.Base}
-	if i := slices.IndexFunc(dirs, hasTokenizer); i >= 0 {
-		tokenizer = dirs[i]
-	}
-	ofBytes := tokenizer == "DIR" && strings.Contains(strings.ReplaceAll(recipe, "}", ","), `"vocab_size":256,`)
-	if !ofBytes {
-		line += " --tokenizer " + status.ShellWord(tokenizer)
+	cuts := genesis.HasTokenizer(files)
+	if ofBytes := strings.Contains(strings.ReplaceAll(recipe, "}", ","), `"vocab_size":256,`); !cuts && !ofBytes {
+		line += " --tokenizer DIR"
 	}
 	return line
-}
-
-// hasTokenizer says that a folder has what AutoTokenizer of transformers reads.
-func hasTokenizer(dir string) bool {
-	return dir != "" && slices.ContainsFunc([]string{"tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model"}, func(name string) bool { return isFile(dir, name) })
 }
 
 // fileName makes the name of a folder of a run's name.

@@ -150,6 +150,7 @@ func (c *NewCmd) base(m *genesis.Source) (b base, err error) {
 	m.Recipe, b.name, b.digest, err = genesis.AddBase(m.Recipe, c.Base)
 	if b.digest != "" {
 		c.Base = b.name
+		err = cmp.Or(err, m.AddFiles(b.name))
 	}
 	return b, err
 }

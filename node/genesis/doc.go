@@ -8,6 +8,7 @@
 //	text              the text of a run, by name
 //	model             models that are built in
 //	layout            tensors of other models
+//	beside            files beside their weights
 //	inner             the inner optimizer
 //	first             initial values that are given
 //	corpus, validate  what a genesis may ask for

@@ -1,30 +1,44 @@
 package genesis
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"atoll/node/files"
 	"atoll/tensor"
 	"atoll/tensor/safetensors"
+	"atoll/tensor/token"
 )
 
+// Form is what an export has that is not in its genesis.
+type Form struct {
+	DType     string            // of all weights, one of dtypes; "" = those that they came in, float32 where the model is built in
+	Files     map[string][]byte // what ReadFiles has; for a corpus its tokenizer.json, for bytes nothing
+	Tokenizer token.Tokenizer   // of a corpus; nil for none
+}
+
+// dtypes are the types that weights can be exported in: what PyTorch calls them, and what files do.
+var dtypes = map[string]string{"float32": "F32", "bfloat16": "BF16", "float16": "F16"}
+
 // Export writes parameters of the run after so many folded tokens to a new folder, in the form
-// that Hugging Face's from_pretrained loads; adapters in that of PEFT. tokenizer is the run's
-// tokenizer.json, nil where tokens are bytes.
-func (g Genesis) Export(dir string, s *tensor.Slab, folded uint64, tokenizer []byte) error {
-	beside, weights, err := g.exported(tokenizer)
+// that Hugging Face's from_pretrained loads; adapters in that of PEFT.
+func (g Genesis) Export(dir string, s *tensor.Slab, folded uint64, f Form) error {
+	beside, weights, err := g.exported(f)
 	if err != nil {
 		return err
 	}
+	maps.Copy(beside, f.Files)
 	beside["README.md"] = []byte(g.Card(folded))
-	err = files.NewFolder(dir, func(dir string) error { return writeAll(dir, beside, weights, s) })
+	err = files.NewFolder(dir, func(dir string) error { return writeAll(dir, beside, weights, s, g.types(f.DType)) })
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("%s exists already: choose another folder", dir)
@@ -34,9 +48,34 @@ func (g Genesis) Export(dir string, s *tensor.Slab, folded uint64, tokenizer []b
 	return nil
 }
 
-func writeAll(dir string, beside map[string][]byte, weights string, s *tensor.Slab) error {
+// types are those of the tensors in an export, in the order of Views.
+func (g Genesis) types(dtype string) []string {
+	list := make([]string, len(g.Views()))
+	for i := range list {
+		if list[i] = dtypes[dtype]; list[i] == "" && !g.BuiltIn() {
+			list[i] = g.Layout[i].DType
+		}
+		list[i] = cmp.Or(list[i], "F32")
+	}
+	return list
+}
+
+// ExportBytes is about how many bytes an export has.
+func (g Genesis) ExportBytes(dtype string) (all int64) {
+	types := g.types(dtype)
+	for i, v := range g.Views() {
+		all += safetensors.Width(types[i]) * int64(v.Len)
+	}
+	for _, f := range g.Files {
+		all += f.Size
+	}
+	return all
+}
+
+func writeAll(dir string, beside map[string][]byte, weights string, s *tensor.Slab, types []string) error {
 	for name, b := range beside {
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := cmp.Or(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, b, 0o644)); err != nil {
 			return err
 		}
 	}
@@ -44,18 +83,13 @@ func writeAll(dir string, beside map[string][]byte, weights string, s *tensor.Sl
 	if err != nil {
 		return err
 	}
-	return errors.Join(safetensors.Write(f, s, map[string]string{"format": "pt"}), f.Close())
+	return errors.Join(safetensors.WriteAs(f, s, types, map[string]string{"format": "pt"}), f.Close())
 }
 
-// exported are the files beside the weights, and the name of theirs.
-func (g Genesis) exported(tokenizer []byte) (beside map[string][]byte, weights string, err error) {
+// exported are the files beside the weights that follow from the run, and the name of theirs.
+func (g Genesis) exported(f Form) (beside map[string][]byte, weights string, err error) {
 	if g.BuiltIn() {
-		if tokenizer == nil {
-			tokenizer = indent(byteTokenizer(g.Model.Vocab))
-		}
-		beside = map[string][]byte{"config.json": indent(g.llamaConfig()), "tokenizer.json": tokenizer,
-			"tokenizer_config.json": indent(map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": g.Model.Context})}
-		return beside, "model.safetensors", nil
+		return g.builtIn(f), "model.safetensors", nil
 	}
 	var recipe struct {
 		Family string          `json:"family"`
@@ -70,9 +104,35 @@ func (g Genesis) exported(tokenizer []byte) (beside map[string][]byte, weights s
 	case recipe.Family == peftFamily:
 		return map[string][]byte{"adapter_config.json": indent(recipe.Config)}, "adapter_model.safetensors", nil
 	case len(recipe.Config) > 0:
-		return map[string][]byte{"config.json": indent(recipe.Config)}, "model.safetensors", nil
+		config, err := withDType(recipe.Config, f.DType)
+		return map[string][]byte{"config.json": indent(config)}, "model.safetensors", err
 	}
 	return map[string][]byte{}, "model.safetensors", nil
+}
+
+// withDType is a config of weights in a type.
+func withDType(config json.RawMessage, dtype string) (json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if dtype == "" || json.Unmarshal(config, &fields) != nil {
+		return config, nil
+	}
+	delete(fields, "dtype") // transformers reads either, since version 4.56
+	fields["torch_dtype"] = json.RawMessage(strconv.Quote(dtype))
+	return json.Marshal(fields)
+}
+
+// builtIn are the files of a built-in model. A tokenizer's token after a document is where texts end that the model generates.
+func (g Genesis) builtIn(f Form) map[string][]byte {
+	config, cuts := g.llamaConfig(), map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": g.Model.Context}
+	if f.DType != "" {
+		config["torch_dtype"] = f.DType
+	}
+	if f.Tokenizer != nil {
+		if id, ends := f.Tokenizer.End(); ends {
+			config["eos_token_id"], cuts["eos_token"] = id, string(f.Tokenizer.Bytes(id))
+		}
+	}
+	return map[string][]byte{"config.json": indent(config), "tokenizer.json": indent(byteTokenizer(g.Model.Vocab)), "tokenizer_config.json": indent(cuts)}
 }
 
 // llamaConfig is what LlamaForCausalLM calls the model's sizes.

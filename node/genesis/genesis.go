@@ -42,6 +42,7 @@ type Genesis struct {
 	Outer  outer.Spec   // outer step, budget, creation time; StepTokens is 0, see OuterParams
 	WayMs  int64        // first guess of the way between two nodes, milliseconds
 	First  []string     `json:",omitempty"` // of the lists of the chunks of given initial values, see CutFirst; none = they follow from Seed
+	Files  []File       `json:",omitempty"` // that belong beside the weights of a Layout, by name
 	Data   Data         // what the run's makers trained on: advice to joiners
 	Corpus *Corpus      `json:",omitempty"` // shards that all learners train on; nil: Data says what there is to say
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"atoll/gossip/wire"
 	"atoll/optimizer"
@@ -59,7 +60,7 @@ func ReadModel(dir string) (*Source, error) {
 		return nil, fmt.Errorf("%s: the config has %d bytes; a run has room for %d: remove what does not describe the model", dir, n, most)
 	}
 	for _, t := range model.Tensors {
-		m.Layout = append(m.Layout, Tensor{Name: t.Name, Shape: t.Shape})
+		m.Layout = append(m.Layout, Tensor{Name: t.Name, Shape: t.Shape, DType: strings.TrimPrefix(t.DType, "F32")})
 	}
 	if err := m.Layout.validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
@@ -76,7 +77,7 @@ func ReadModel(dir string) (*Source, error) {
 		return nil, err
 	}
 	m.First = CutFirst(slab.Data).Digests()
-	return m, nil
+	return m, m.AddFiles(dir)
 }
 
 // recipeWith is the recipe of the source's model and an inner optimizer.

@@ -94,7 +94,7 @@ func TestModelGoesInAndOut(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		out := filepath.Join(t.TempDir(), "model")
-		if err := g.Export(out, in, 123, nil); err != nil {
+		if err := g.Export(out, in, 123, Form{}); err != nil {
 			t.Fatal(err)
 		}
 		back, err := g.LoadTensors(out)
@@ -108,7 +108,7 @@ func TestModelGoesInAndOut(t *testing.T) {
 		if card, err := os.ReadFile(filepath.Join(out, "README.md")); err != nil || !strings.Contains(string(card), "| tokens folded | 123 |") {
 			t.Errorf("%v: card %s", err, card)
 		}
-		if err := g.Export(out, in, 1, nil); err == nil {
+		if err := g.Export(out, in, 1, Form{}); err == nil {
 			t.Error("wrote over an export")
 		}
 	}
@@ -184,7 +184,7 @@ func TestTiedHeadIsLeftOut(t *testing.T) {
 		t.Error(err)
 	}
 	out := filepath.Join(t.TempDir(), "model")
-	if err := g.Export(out, values, 1, nil); err != nil {
+	if err := g.Export(out, values, 1, Form{}); err != nil {
 		t.Fatal(err)
 	}
 	again, err := ReadModel(out)
@@ -204,7 +204,7 @@ func TestPartForTextIsAModel(t *testing.T) {
 	g, out := madeFrom(t, m), filepath.Join(t.TempDir(), "model")
 	values, err := g.LoadTensors(dir)
 	if err == nil {
-		err = g.Export(out, values, 1, nil)
+		err = g.Export(out, values, 1, Form{})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +286,7 @@ func TestLargeModelIsRefusedUnread(t *testing.T) {
 func TestBuiltInModelIsExported(t *testing.T) {
 	g := fixedGenesis()
 	out := filepath.Join(t.TempDir(), "model")
-	if err := g.Export(out, g.NewSlab(), 1, nil); err != nil {
+	if err := g.Export(out, g.NewSlab(), 1, Form{}); err != nil {
 		t.Fatal(err)
 	}
 	var config struct {

@@ -13,6 +13,7 @@ import (
 	"atoll/optimizer/outer"
 	"atoll/tensor"
 	"atoll/tensor/llama"
+	"atoll/tensor/safetensors"
 )
 
 // Layout is the trained tensors of a run whose model is not built in, in the order of the
@@ -22,7 +23,8 @@ type Layout []Tensor
 // Tensor is one tensor of a layout.
 type Tensor struct {
 	Name  string
-	Shape []int `json:",omitempty"` // nothing for a scalar
+	Shape []int  `json:",omitempty"` // nothing for a scalar
+	DType string `json:",omitempty"` // of the file that it came from, for exports: F64, BF16 or F16; nothing for F32
 }
 
 // Limits of a layout.
@@ -83,6 +85,9 @@ func (t Tensor) values() (n int, err error) {
 	}
 	if len(t.Shape) > maxDims {
 		return 0, fmt.Errorf("%q has %d dimensions; use at most %d", t.Name, len(t.Shape), maxDims)
+	}
+	if t.DType != "" && (t.DType == "F32" || safetensors.Width(t.DType) == 0) {
+		return 0, fmt.Errorf("%q has the type %.20q; use F64, BF16 or F16, or nothing for F32", t.Name, t.DType)
 	}
 	n = 1
 	for _, d := range t.Shape {

@@ -47,7 +47,7 @@ func TestLogitsAgreeWithTransformers(t *testing.T) {
 				p.Data[i] *= 2
 			}
 			out := filepath.Join(t.TempDir(), "model")
-			if err := g.Export(out, p, 1, nil); err != nil {
+			if err := g.Export(out, p, 1, Form{}); err != nil {
 				t.Fatal(err)
 			}
 			prefixes := [][]int32{{65}, make([]int32, g.Model.Context/2), make([]int32, g.Model.Context)}

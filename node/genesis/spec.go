@@ -259,12 +259,14 @@ type Source struct {
 	Recipe json.RawMessage // what learners have to agree on but the optimizer
 	Layout Layout
 	First  []string // of the lists of the chunks of its values
-	Rows   int      // the most tokens of a row that it takes; 0 = not known
-	Notes  []string // which tensors the run does not train, and what learners need
+	Files  []File
+	Beside map[string][]byte // what is in Files, by name
+	Rows   int               // the most tokens of a row that it takes; 0 = not known
+	Notes  []string          // which tensors the run does not train, and what learners need
 }
 
 func (s *Source) describe(g *Genesis) {
 	g.Name = cmp.Or(g.Name, s.Name)
-	g.Layout, g.First = s.Layout, s.First
+	g.Layout, g.First, g.Files = s.Layout, s.First, s.Files
 	g.Model = llama.Config{Context: min(cmp.Or(s.Rows, givenContext), givenContext)}
 }

@@ -109,7 +109,7 @@ func (g Genesis) validateGiven() error {
 	case g.BuiltIn() && g.Recipe != "":
 		return fmt.Errorf("genesis: Recipe is %.80q; that of a built-in model follows from the other fields", g.Recipe)
 	}
-	return g.validateFirst()
+	return cmp.Or(g.validateFirst(), g.validateFiles())
 }
 
 // validateTexts refuses what would not print on one line.

@@ -5,8 +5,26 @@ import (
 
 	"atoll/node/genesis"
 	"atoll/optimizer/trainer/corpus/shards"
+	"atoll/tensor"
 	"atoll/tensor/token"
 )
+
+// Export writes parameters of a run after so many folded tokens to a new folder, with the files that the folder of a node has beside
+// its weights: see genesis.Export. dtype is the type of all weights, "" for the one that they came in.
+func Export(home string, g genesis.Genesis, out string, s *tensor.Slab, folded uint64, dtype string) error {
+	f := genesis.Form{DType: dtype}
+	t, file, err := Tokenizer(home, g)
+	if err == nil {
+		f.Files, err = g.ReadFiles(home)
+	}
+	if err != nil {
+		return err
+	}
+	if file != nil {
+		f.Tokenizer, f.Files["tokenizer.json"] = t, file
+	}
+	return g.Export(out, s, folded, f)
+}
 
 // Tokenizer returns the tokenizer of a run from a node's folder, and its tokenizer.json, nil
 // where tokens are bytes.
