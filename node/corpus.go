@@ -37,11 +37,7 @@ func (n *node) loadAndOpen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(n.cfg.Dir, data.Folder)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return store.Explain(err, n.cfg.Dir)
-	}
-	if err := n.loadCorpus(ctx, dir, path); err != nil {
+	if err := n.loadCorpus(ctx, path); err != nil {
 		return err
 	}
 	n.corpus, err = data.Open(data.Config{
@@ -86,36 +82,49 @@ func corpusLabel(g genesis.Genesis) string {
 
 // loadCorpus makes sure that the folder has the manifest and the tokenizer of the run: from a
 // folder of the user, or from the peers of the link.
-func (n *node) loadCorpus(ctx context.Context, dir, path string) error {
+func (n *node) loadCorpus(ctx context.Context, path string) error {
 	if err := n.checkFolder(path); err != nil {
 		return err
 	}
-	for _, f := range []struct {
-		name, what, digest string
-		most               int64
-	}{
-		{shards.ManifestFile, "manifest of the run's corpus", n.genesis.Corpus.Manifest, shards.MaxManifest},
-		{shards.TokenizerFile, "tokenizer of the run", n.genesis.Corpus.Tokenizer, token.MaxFile},
+	const remedy = "pass --data DIR with the folder that `atoll data build` made, as to the first node of a run"
+	for _, f := range []wanted{
+		{shards.ManifestFile, "manifest of the run's corpus", data.DigestOf(n.genesis.Corpus.Manifest), shards.MaxManifest, remedy},
+		{shards.TokenizerFile, "tokenizer of the run", data.DigestOf(n.genesis.Corpus.Tokenizer), token.MaxFile, remedy},
 	} {
-		digest := data.DigestOf(f.digest)
-		if digest.IsZero() { // bytes, which have no file
+		if f.digest.IsZero() { // bytes, which have no file
 			continue
 		}
-		if fileHas(filepath.Join(dir, f.name), digest, f.most) != nil {
-			continue
-		}
-		b := fileHas(filepath.Join(path, f.name), digest, f.most)
-		if b == nil {
-			var err error
-			if b, err = n.fetchBlob(ctx, f.what, digest, f.most); err != nil {
-				return err
-			}
-		}
-		if err := n.cfg.disk.WriteFile(n.cfg.Dir, filepath.Join(data.Folder, f.name), b); err != nil {
-			return store.Explain(err, n.cfg.Dir)
+		if err := n.obtain(ctx, data.Folder, path, f); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// wanted is a file that the node's folder has to have.
+type wanted struct {
+	name, what string
+	digest     wire.Digest
+	most       int64  // bytes
+	remedy     string // where nobody can be asked for it
+}
+
+// obtain makes sure that a folder in that of the node has a file: from another folder, or from the peers of the link.
+func (n *node) obtain(ctx context.Context, to, from string, f wanted) (err error) {
+	name := filepath.FromSlash(f.name)
+	if fileHas(filepath.Join(n.cfg.Dir, to, name), f.digest, f.most) != nil {
+		return nil
+	}
+	b := fileHas(filepath.Join(from, name), f.digest, f.most)
+	if b == nil {
+		if b, err = n.fetchBlob(ctx, f); err != nil {
+			return err
+		}
+	}
+	if err = os.MkdirAll(filepath.Dir(filepath.Join(n.cfg.Dir, to, name)), 0o755); err == nil {
+		err = n.cfg.disk.WriteFile(n.cfg.Dir, filepath.Join(to, name), b)
+	}
+	return store.Explain(err, n.cfg.Dir)
 }
 
 // checkFolder refuses a folder that has the manifest of another corpus.
@@ -199,9 +208,9 @@ func (n *node) text() trainer.Source {
 }
 
 // fetchBlob fetches a blob from the peers of the link, before there is a machine that could.
-func (n *node) fetchBlob(ctx context.Context, what string, digest wire.Digest, most int64) ([]byte, error) {
+func (n *node) fetchBlob(ctx context.Context, f wanted) ([]byte, error) {
 	if len(n.dials) == 0 {
-		return nil, fmt.Errorf("the %s (%.8x) is not here, and there is no peer to ask: pass --data DIR with the folder that `atoll data build` made, as to the first node of a run", what, digest[:])
+		return nil, fmt.Errorf("the %s (%.8x) is not here, and there is no peer to ask: %s", f.what, f.digest[:], f.remedy)
 	}
 	if err := n.allowed(ctx); err != nil {
 		return nil, err
@@ -210,9 +219,9 @@ func (n *node) fetchBlob(ctx context.Context, what string, digest wire.Digest, m
 	if err != nil {
 		return nil, err
 	}
-	b, err := peers.Blob(ctx, what, digest, most)
+	b, err := peers.Blob(ctx, f.what, f.digest, f.most)
 	if err != nil {
-		return nil, fmt.Errorf("fetch the %s: %w", what, err)
+		return nil, fmt.Errorf("fetch the %s: %w", f.what, err)
 	}
 	return b, nil
 }

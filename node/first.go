@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
+	"atoll/node/content"
 	"atoll/node/entry"
 	"atoll/node/genesis"
+	"atoll/node/replica"
 	"atoll/node/store"
 	"atoll/optimizer/outer"
 )
@@ -75,6 +78,37 @@ func (n *node) fetchFirst(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("fetch the run's initial values: %w", err), part.Close())
 	}
 	return part.Finish()
+}
+
+// learnFiles makes sure that the folder has the files beside the weights, from --init or from the peers of the link, and opens them for
+// those who ask.
+func (n *node) learnFiles(ctx context.Context) (err error) {
+	if len(n.genesis.Files) == 0 {
+		return nil
+	}
+	for _, f := range n.genesis.Files {
+		remedy := fmt.Sprintf("copy %s into %s, from the folder of the model that the run was made from or from another node's", f.Name, n.besideDir())
+		if err := n.obtain(ctx, genesis.BesideFolder, n.cfg.Init, wanted{f.Name, f.Name + " of the run's model", f.Sum(), f.Size, remedy}); err != nil {
+			return err
+		}
+	}
+	if n.beside, err = content.Open(n.besideDir(), 0, nil); err != nil {
+		return store.Explain(err, n.cfg.Dir)
+	}
+	for _, f := range n.genesis.Files {
+		n.beside.Link(f.Sum(), filepath.Join(n.besideDir(), filepath.FromSlash(f.Name)), f.Size)
+	}
+	return nil
+}
+
+func (n *node) besideDir() string { return filepath.Join(n.cfg.Dir, genesis.BesideFolder) }
+
+// blobs are the files that this node gives its peers and has of them: shards of a corpus, or what is beside weights.
+func (n *node) blobs() replica.Blobs {
+	if n.beside != nil {
+		return n.beside
+	}
+	return n.corpus
 }
 
 // linkPeers are the peers of the link, before there is a machine that asks them. They answer who takes part.

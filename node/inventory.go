@@ -10,13 +10,15 @@ import (
 	"atoll/node/store"
 )
 
-// inventoryUp tells the machine what this node has of the corpus, and what it needs first.
+// inventoryUp tells the machine what this node has of the corpus, and what it needs first, or what it has beside weights.
 func (n *node) inventoryUp() {
-	c := n.corpus
+	c, now := n.corpus, n.clock.Now()
+	if n.beside != nil {
+		n.beside.Whole(func(d wire.Digest, _ string, size int64) { n.machine.HoldBlob(now, gossip.Blob{Digest: d, Size: size}) })
+	}
 	if c == nil {
 		return
 	}
-	now := n.clock.Now()
 	c.Inventory(func(b gossip.Blob) { n.machine.HoldBlob(now, b) },
 		func(d wire.Digest, parts wire.PartSet) { n.machine.HoldParts(now, d, parts) })
 	if n.built != nil { // which nobody steps yet

@@ -15,6 +15,7 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/node/core"
+	"atoll/node/genesis"
 	"atoll/node/show"
 	"atoll/node/store"
 	"atoll/optimizer/trainer/external"
@@ -54,10 +55,13 @@ func (n *node) startLearner(ctx context.Context) error {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		n.screen.Alarm("damaged", "", fmt.Sprintf("the learner begins anew: %v", err), n.checkDisk())
 	}
-	g := n.genesis
+	g, tokenizer := n.genesis, ""
+	if genesis.HasTokenizer(g.Files) {
+		tokenizer = n.besideDir()
+	}
 	n.external, err = external.Start(ctx, external.Config{
 		Command: command, Dir: dir, Views: g.Views(),
-		Recipe: g.LearnerRecipe(), Seed: g.Seed, Author: n.self, Rows: max(n.cfg.Batch, g.Batch), Context: g.Model.Context, Text: text, HeldOut: held,
+		Recipe: g.LearnerRecipe(), Seed: g.Seed, Author: n.self, Rows: max(n.cfg.Batch, g.Batch), Context: g.Model.Context, Text: text, HeldOut: held, Tokenizer: tokenizer,
 		State: state, MostTokens: g.OuterParams().MaxTokensPerStep,
 		Starts: n.starts, Leaving: ctx, Ready: n.notifyLearner,
 		Log: func(line string) { n.log.Info("learner", "says", line) }, Slow: n.learnerIsSlow,

@@ -13,6 +13,7 @@ import (
 	"atoll/gossip/wire"
 	"atoll/node/allowance"
 	"atoll/node/clock"
+	"atoll/node/content"
 	"atoll/node/core"
 	"atoll/node/data"
 	"atoll/node/genesis"
@@ -84,6 +85,7 @@ type shared struct {
 	entered bool // others may count this node as one of the run
 	plan    outer.Plan
 	first   *genesis.FirstValues // nil where they follow from the seed
+	beside  *content.Content     // the files beside the weights; nil where there are none
 	given   *tensor.Slab         // the first values in memory, until the tips are made; those of a seed are the trainer's
 }
 

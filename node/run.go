@@ -76,6 +76,7 @@ func (n *node) live(ctx context.Context) error {
 		n.open,
 		func() error { _ = n.watchPower(ctx); return nil }, // an event says what is wrong
 		func() error { return n.learnFirst(ctx) },
+		func() error { return n.learnFiles(ctx) },
 		func() error { return n.prepare(ctx) },
 		n.enter,
 		n.start,
@@ -239,7 +240,7 @@ func (n *node) restore(cfg core.Config) (was replica.Restored, err error) {
 	n.replica, was, err = replica.New(n.trace.Wrap(replica.Config{
 		Machine: cfg, Policy: policy, Genesis: replica.Genesis{Encoded: n.genesis.Encode(), Tips: n.firstTips, Chunk: n.first.Chunk},
 		Exec: x, Net: x, Watcher: watcher{n}, Arithmetic: arithmetic{n.genesis.OuterParams(), n.plan},
-		Ledger: n.ledger, Blobs: n.corpus, Scratch: ledger.Scratch{Store: n.store},
+		Ledger: n.ledger, Blobs: n.blobs(), Scratch: ledger.Scratch{Store: n.store},
 	}))
 	if err != nil {
 		return was, fmt.Errorf("in %s: %w", n.cfg.Dir, err)

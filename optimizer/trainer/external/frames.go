@@ -59,21 +59,22 @@ type (
 		Error string `json:"error"`
 	}
 	run struct {
-		Type    string       `json:"type"`
-		Slab    string       `json:"slab"`
-		Begin   int64        `json:"begin"`
-		Values  int          `json:"values"`
-		Tensors []tensorSpec `json:"tensors"`
-		Layout  string       `json:"layout"`
-		Recipe  string       `json:"recipe"`
-		Seed    uint64       `json:"seed"`
-		Author  string       `json:"author"`
-		Rows    int          `json:"rows"`
-		Context int          `json:"context"`
-		Text    string       `json:"text"`
-		HeldOut string       `json:"held_out"`
-		Resume  string       `json:"resume"`
-		Steps   int64        `json:"steps"`
+		Type      string       `json:"type"`
+		Slab      string       `json:"slab"`
+		Begin     int64        `json:"begin"`
+		Values    int          `json:"values"`
+		Tensors   []tensorSpec `json:"tensors"`
+		Layout    string       `json:"layout"`
+		Recipe    string       `json:"recipe"`
+		Seed      uint64       `json:"seed"`
+		Author    string       `json:"author"`
+		Rows      int          `json:"rows"`
+		Context   int          `json:"context"`
+		Text      string       `json:"text"`
+		HeldOut   string       `json:"held_out"`
+		Tokenizer string       `json:"tokenizer"`
+		Resume    string       `json:"resume"`
+		Steps     int64        `json:"steps"`
 	}
 	tensorSpec struct {
 		Name   string `json:"name"`

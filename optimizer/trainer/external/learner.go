@@ -21,16 +21,17 @@ import (
 
 // Config is what a learner needs to know of a run, and of its node.
 type Config struct {
-	Command Run           // how to start the learner, or where it attaches
-	Dir     string        // folder for the optimizer's state, and the slab of a script that attaches
-	Views   []tensor.View // trained tensors, one after the other
-	Recipe  string        // what the run's learners agree on, a JSON string
-	Seed    uint64        // the run's
-	Author  [32]byte      // the learner
-	Rows    int           // batch that the run has in mind
-	Context int           // tokens of a row
-	Text    string        // file of tokens, a byte each, or folder of a corpus in shards
-	HeldOut string        // the same that is not trained on; of a corpus the same folder
+	Command   Run           // how to start the learner, or where it attaches
+	Dir       string        // folder for the optimizer's state, and the slab of a script that attaches
+	Views     []tensor.View // trained tensors, one after the other
+	Recipe    string        // what the run's learners agree on, a JSON string
+	Seed      uint64        // the run's
+	Author    [32]byte      // the learner
+	Rows      int           // batch that the run has in mind
+	Context   int           // tokens of a row
+	Text      string        // file of tokens, a byte each, or folder of a corpus in shards
+	HeldOut   string        // the same that is not trained on; of a corpus the same folder
+	Tokenizer string        // folder of the tokenizer that the model brings; "" where it brings none
 
 	State []byte // what State returned in an earlier process; nil for none
 
@@ -88,6 +89,9 @@ const (
 // says what to do.
 func Start(ctx context.Context, cfg Config) (*Learner, error) {
 	var err error
+	if cfg.Tokenizer != "" {
+		cfg.Tokenizer, err = filepath.Abs(cfg.Tokenizer)
+	}
 	if cfg.Dir, err = filepath.Abs(cfg.Dir); err == nil { // the learner may work in another folder
 		err = os.MkdirAll(cfg.Dir, 0o755)
 	}
@@ -235,7 +239,7 @@ func (l *Learner) run() run {
 	r := run{
 		Type: "run", Slab: l.slab.path, Begin: l.slab.begin, Values: len(l.slab.values), Layout: l.layout,
 		Recipe: l.cfg.Recipe, Seed: l.cfg.Seed, Author: hex.EncodeToString(l.cfg.Author[:]), Rows: l.rows, Context: l.cfg.Context,
-		Text: l.cfg.Text, HeldOut: l.cfg.HeldOut, Steps: l.taken,
+		Text: l.cfg.Text, HeldOut: l.cfg.HeldOut, Tokenizer: l.cfg.Tokenizer, Steps: l.taken,
 	}
 	if l.saved.File != "" {
 		r.Resume = filepath.Join(l.cfg.Dir, l.saved.File)

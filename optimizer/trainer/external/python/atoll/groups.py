@@ -27,7 +27,7 @@ _LOOK = 0.1  # seconds between two looks at the parent
 _ON_PARENTS_DEATH = 1  # PR_SET_PDEATHSIG
 _LINGER = 3.0  # seconds: rank 0, which fails for the same reason, tells the node first
 
-_FIELDS = ("layout", "recipe", "seed", "author", "rows", "context", "text", "held_out", "resume", "steps", "tensors")
+_FIELDS = ("layout", "recipe", "seed", "author", "rows", "context", "text", "held_out", "tokenizer", "resume", "steps", "tensors")
 
 
 class Alone:

@@ -14,7 +14,7 @@ from .torch import program
 
 def _options(arguments):
     parser = argparse.ArgumentParser(prog="python3 -m atoll.hf", description="Trains models of Hugging Face's transformers.")
-    parser.add_argument("--tokenizer", default="", metavar="DIR", help="what cuts the node's text into the model's tokens; without it, tokens are bytes")
+    parser.add_argument("--tokenizer", default="", metavar="DIR", help="the model's tokenizer; default: the one that the run's model brings, otherwise bytes")
     parser.add_argument("--base", default="", metavar="DIR", help="the model that adapters belong to")
     parser.add_argument("--gradient-checkpointing", action="store_true", help="compute more and keep less in memory")
     program.add_options(parser)

@@ -15,7 +15,7 @@ from .version import __version__
 class HFLearner(Steps):
     def __init__(self, options, device, group):
         super().__init__(device, group, options.precision, options.micro_batch)
-        self.options, self.of_bytes = options, not options.tokenizer
+        self.options, self.tokenizer = options, None
 
     def hello(self):
         return self.describe("atoll.hf", f"{__version__}, PyTorch {torch.__version__}, transformers {transformers.__version__}")
@@ -39,8 +39,10 @@ class HFLearner(Steps):
             raise LearnerError(f"the run has a context of {context}, its model one of {most}", "make the run anew with a smaller --context")
         if not self.run.text:
             raise LearnerError("the run has no text", "pass --data PATH to atoll join")
-        if o.tokenizer:
-            self.tokenizer = _tokenizer(o.tokenizer)
+        folder = o.tokenizer or self.run.tokenizer
+        self.of_bytes = not folder
+        if folder:
+            self.tokenizer = _tokenizer(folder, self.config if not o.tokenizer else None)
             return self._cut(self.run.text)
         if vocab < 256:
             raise LearnerError(f"the model has a vocabulary of {vocab}, bytes as tokens need 256", "pass --tokenizer DIR")
@@ -55,10 +57,15 @@ class HFLearner(Steps):
         return Tokens(path, self.run.context, self.tokenizer, self.config.vocab_size)
 
     def _held_out(self):
-        """The part of the text that nobody trains on; None where there is none."""
+        """The part of the text that nobody trains on; None where there is none, or less than a row of tokens."""
         if not self.run.held_out:
             return None
-        return self._cut(self.run.held_out) if self.options.tokenizer else opened(self.run.held_out, self.run.context, "held_out")
+        if self.tokenizer is None:
+            return opened(self.run.held_out, self.run.context, "held_out")
+        try:
+            return self._cut(self.run.held_out)
+        except LearnerError:
+            return None
 
     def _build(self, model):
         match(model, self.run.tensors)  # before it moves: an error costs no memory of the device
@@ -80,12 +87,12 @@ class HFLearner(Steps):
         return [place[id(p)] for p in match(model, self.run.tensors)]
 
     def places(self, number, starts):
-        if self.options.tokenizer or not starts:  # the node counts bytes
+        if self.tokenizer is not None or not starts:  # the node counts bytes
             return self.text.windows(self.run, number, len(starts) or self.run.rows)
         return starts
 
     def held_places(self, starts):
-        return self.held_out.spread(len(starts)) if self.options.tokenizer else starts
+        return starts if self.tokenizer is None else self.held_out.spread(len(starts))
 
     def step(self, number, lr, starts):
         torch.manual_seed(seed(self.run, number, f"dropout {self.group.rank}"))
@@ -135,11 +142,12 @@ class HFLearner(Steps):
         return moments
 
 
-def _tokenizer(folder):
+def _tokenizer(folder, config):
+    """The tokenizer in a folder, which may lack the config.json that says of what model it is."""
     try:
-        return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        return transformers.AutoTokenizer.from_pretrained(folder, config=config, local_files_only=True, trust_remote_code=False)
     except Exception as failure:
-        raise LearnerError(f"cannot load --tokenizer {folder}: {first_line(failure)}", "give a folder with the model's tokenizer.json") from failure
+        raise LearnerError(f"cannot load the tokenizer {folder}: {first_line(failure)}", "give --tokenizer DIR with the model's tokenizer.json") from failure
 
 
 def _adamw(settings, parameters):

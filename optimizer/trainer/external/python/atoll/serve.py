@@ -89,6 +89,7 @@ class Run:
         self.context = field("context", int)
         self.text = field("text", str)
         self.held_out = field("held_out", str) if "held_out" in message else ""
+        self.tokenizer = field("tokenizer", str) if "tokenizer" in message else ""
         self.resume = field("resume", str)
         self.steps = field("steps", int)
         count = field("values", int)
