@@ -3,6 +3,7 @@ package genesis
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -20,7 +21,7 @@ func layoutGenesis() (Genesis, []float32) {
 	g.Model = llama.Config{Context: 32}
 	g.Layout = Layout{
 		{Name: "wte.weight", Shape: []int{300, 400}}, {Name: "h.0.weight", Shape: []int{70, 8}},
-		{Name: "h.0.bias", Shape: []int{70}}, {Name: "scale"},
+		{Name: "h.0.bias", Shape: []int{70}, DType: "BF16"}, {Name: "scale"},
 	}
 	g.Recipe = `{"family":"test"}`
 	g.Outer.Fragments = 3
@@ -35,7 +36,7 @@ func layoutGenesis() (Genesis, []float32) {
 func specLayout(t *testing.T, _ *spectest.Spec) {
 	g, _ := layoutGenesis()
 	b := g.Encode()
-	want := `"Layout":[{"Name":"wte.weight","Shape":[300,400]},{"Name":"h.0.weight","Shape":[70,8]},{"Name":"h.0.bias","Shape":[70]},{"Name":"scale"}]`
+	want := `"Layout":[{"Name":"wte.weight","Shape":[300,400]},{"Name":"h.0.weight","Shape":[70,8]},{"Name":"h.0.bias","Shape":[70],"DType":"BF16"},{"Name":"scale"}]`
 	if !strings.Contains(string(b), want) {
 		t.Errorf("%s", b)
 	}
@@ -72,6 +73,69 @@ func specEntries(t *testing.T, _ *spectest.Spec) {
 	spoiled(t, "dimensions of 1 or more", entry("a", 0))
 	spoiled(t, "dimensions of 1 or more", entry("a", 1<<19, 1<<18))
 	spoiled(t, "more than 68719476736 values", entry("a", 1<<18, 1<<18))
+	for _, dtype := range []string{"F32", "I8", "bfloat16"} {
+		spoiled(t, `"scale" has the type "`+dtype+`"; use F64`, func(g *Genesis) { g.Layout[3].DType = dtype })
+	}
+	for _, dtype := range []string{"F64", "F16"} {
+		spoiled(t, "", func(g *Genesis) { g.Layout[3].DType = dtype })
+	}
+}
+
+// file is an entry of Files of so many bytes.
+func file(name string, size int64) File { return File{name, size, strings.Repeat("0a", 32)} }
+
+func specFiles(t *testing.T, _ *spectest.Spec) {
+	g, _ := layoutGenesis()
+	g.Files = []File{file("additional_chat_templates/rag.jinja", 3), file("tokenizer.json", 64<<20)}
+	want := `],"Files":[{"Name":"additional_chat_templates/rag.jinja","Size":3,"Digest":"` + g.Files[0].Digest + `"},{"Name":"tokenizer.json","Size":67108864,"Digest":"` + g.Files[1].Digest + `"}],"Data":`
+	if b := g.Encode(); !strings.Contains(string(b), want) {
+		t.Errorf("%s", b)
+	}
+	if back, err := Decode(g.Encode()); err != nil || !reflect.DeepEqual(back, g) {
+		t.Errorf("read back %+v, %v", back, err)
+	}
+	if d := g.Files[0].Sum(); d[0] != 10 {
+		t.Errorf("digest %v", d)
+	}
+}
+
+// withFiles says how a run with these files is refused.
+func withFiles(t *testing.T, want string, files ...File) {
+	t.Helper()
+	spoiled(t, want, func(g *Genesis) { g.Files = files })
+}
+
+func specOtherFiles(t *testing.T, _ *spectest.Spec) {
+	builtIn := fixedGenesis()
+	builtIn.Files = []File{file("tokenizer.json", 1)}
+	if err := builtIn.Validate(); err == nil || !strings.Contains(err.Error(), "Files has") {
+		t.Error(err)
+	}
+	var many []File
+	for i := range maxFiles + 1 {
+		many = append(many, file(fmt.Sprintf("additional_chat_templates/%02d.jinja", i), 1))
+	}
+	withFiles(t, "", many[1:]...)
+	withFiles(t, "there are 65 files", many...)
+	withFiles(t, `"vocab.txt" is not in its place`, file("vocab.txt", 1), file("vocab.txt", 1))
+	withFiles(t, `"merges.txt" is not in its place`, file("vocab.txt", 1), file("merges.txt", 1))
+	for _, size := range []int64{-1, 0, 64<<20 + 1, math.MaxInt64} {
+		withFiles(t, "use 1 to 67108864", file("vocab.txt", size))
+	}
+	withFiles(t, "", file("merges.txt", 64<<20), file("vocab.txt", 64<<20))
+	withFiles(t, "134217728 for all", file("merges.txt", 64<<20), file("vocab.json", 1), file("vocab.txt", 64<<20))
+	for _, digest := range []string{"", "0a", strings.Repeat("0A", 32)} {
+		withFiles(t, "use 64 hex digits", File{"vocab.txt", 1, digest})
+	}
+}
+
+func specFileNames(t *testing.T, _ *spectest.Spec) {
+	for _, name := range []string{
+		"", ".", "..", "../tokenizer.json", "/tokenizer.json", `..\\tokenizer.json`, "x/tokenizer.json", "tokenizer.json/", "tokenizer.json\n", "genesis", "key",
+		"config.json", "model.safetensors", "README.md", "additional_chat_templates/../x.jinja", "additional_chat_templates/.jinja", "additional_chat_templates/a/b.jinja", "Tokenizer.json",
+	} {
+		withFiles(t, "no place for a file named", file(name, 1))
+	}
 }
 
 func specBeside(t *testing.T, _ *spectest.Spec) {

@@ -35,6 +35,7 @@ func TestSpec(t *testing.T) {
 		"J-10.6": specPieces, "J-10.7": specPieces, "J-10.8": specPieces, "J-10.9": specPieces, "J-10.10": specTies, "J-10.11": specRows,
 		"J-11": specFirstKey, "J-11.2": specOtherFirst, "J-11.3": specFirst, "J-11.4": specFirst, "J-11.5": specGiven,
 		"J-12": specCorpus, "J-12.2": specCorpus, "J-12.3": specOneText, "J-12.4": specOwnCorpus,
+		"J-13": specFiles, "J-13.2": specOtherFiles, "J-13.3": specFileNames,
 	})
 }
 
