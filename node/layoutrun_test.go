@@ -1,14 +1,23 @@
 package node
 
 import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
 	"math"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"atoll/gossip/wire"
 	"atoll/node/genesis"
+	"atoll/node/inspect"
 	"atoll/node/status"
 	"atoll/tensor"
 	"atoll/tensor/llama"
@@ -47,7 +56,8 @@ func TestLayoutRun(t *testing.T) {
 	needsPython(t)
 	const idle = "idle --step-seconds 0.02"
 	g, values := layoutRun(t, 60_000)
-	first := launch(t, Config{Genesis: g.Encode(), Init: values, Observe: true}) // a learner would stay for what it alone had folded
+	source := withFiles(t, &g, filepath.Dir(values))
+	first := launch(t, Config{Genesis: g.Encode(), Init: filepath.Dir(values), Observe: true}) // a learner would stay for what it alone had folded
 	out := filepath.Join(t.TempDir(), "models")
 	second := launch(t, Config{Link: first.link(), Learner: idle, Pace: slowPace, Export: out, ExportEvery: 20_000})
 	second.until("it contributes", contributes)
@@ -74,6 +84,38 @@ func TestLayoutRun(t *testing.T) {
 		if _, err := g.LoadTensors(dir); err != nil {
 			t.Error(err)
 		}
+		haveFiles(t, dir, source)
+	}
+	for i, m := range []*launched{third, observer} { // who came when the founder had gone
+		out := filepath.Join(out, fmt.Sprint("late", i))
+		if err := inspect.Export(m.cfg.Dir, g, out, g.NewSlab(), 1, ""); err != nil {
+			t.Fatal(err)
+		}
+		haveFiles(t, out, source)
+	}
+}
+
+// withFiles gives a run files beside its weights, and writes them to the folder of its first values.
+func withFiles(t *testing.T, g *genesis.Genesis, dir string) map[string][]byte {
+	t.Helper()
+	source := map[string][]byte{"additional_chat_templates/rag.jinja": []byte("{{ x }}"), "tokenizer.json": bytes.Repeat([]byte(`{"a": "b"} `), 60_000)} // of several parts
+	for _, name := range slices.Sorted(maps.Keys(source)) {
+		d := wire.Sum(source[name])
+		g.Files = append(g.Files, genesis.File{Name: name, Size: int64(len(source[name])), Digest: hex.EncodeToString(d[:])})
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, source[name], 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return source
+}
+
+func haveFiles(t *testing.T, dir string, want map[string][]byte) {
+	t.Helper()
+	for name, text := range want {
+		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !bytes.Equal(b, text) {
+			t.Errorf("%s: %d bytes of %s, want %d; %v", dir, len(b), name, len(text), err)
+		}
 	}
 }
 
@@ -86,8 +128,11 @@ func TestLayoutRunThatCannotStart(t *testing.T) {
 	if err := other.SaveFirst(filepath.Dir(wrong), slab); err != nil {
 		t.Fatal(err)
 	}
+	lacking, values2 := layoutRun(t, 1000)
+	withFiles(t, &lacking, t.TempDir())
 	for want, cfg := range map[string]Config{
-		"--init":               {Genesis: g.Encode(), Learner: "idle"},
+		"--init": {Genesis: g.Encode(), Learner: "idle"},
+		"copy additional_chat_templates/rag.jinja into": {Genesis: lacking.Encode(), Learner: "idle", Init: values2},
 		"not those":            {Genesis: g.Encode(), Learner: "idle", Init: wrong},
 		"no such file":         {Genesis: g.Encode(), Learner: "idle", Init: values + ".nothing"},
 		"no built-in model":    {Genesis: g.Encode(), Init: values},

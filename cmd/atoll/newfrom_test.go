@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"atoll/node/genesis"
 	"atoll/tensor"
 	"atoll/tensor/safetensors"
 )
@@ -81,6 +82,7 @@ func TestPrintedCommandRuns(t *testing.T) {
 	modelIn(t, "bytes", bytesModel, false)
 	modelIn(t, "bare", strings.Replace(bytesModel, `"model_type":"llama",`, "", 1), false)
 	modelIn(t, "adapters", `{"peft_type":"LORA","base_model_name_or_path":"bytes"}`, false)
+	modelIn(t, "of words", `{"peft_type":"LORA","base_model_name_or_path":"it's a [model]"}`, false)
 	modelIn(t, "others", `{"peft_type":"IA3"}`, false)
 	text := "my text.txt"
 	if err := os.WriteFile(text, bytes.Repeat([]byte("light "), 1000), 0o600); err != nil {
@@ -94,15 +96,16 @@ func TestPrintedCommandRuns(t *testing.T) {
 		from, data string
 		learner    []string // program and arguments
 	}{
-		{"it's a [model]", text, []string{"hf", "--tokenizer", "it's a [model]"}},
-		{"it's a [model]", "", []string{"hf", "--tokenizer", "it's a [model]"}},
-		{"it's a [model]", texts, []string{"hf", "--tokenizer", "it's a [model]"}}, // lines of JSON
+		{"it's a [model]", text, []string{"hf"}},
+		{"it's a [model]", "", []string{"hf"}},
+		{"it's a [model]", texts, []string{"hf"}}, // lines of JSON
 		{"bytes", text, []string{"hf"}},
 		{"bytes", texts, []string{"hf"}}, // the node passes on the text
 		{"bare", texts, []string{"python3", "train.py"}},
 		{"bytes", "", []string{"hf"}},
 		{"bare", text, []string{"python3", "train.py"}},
 		{"adapters", text, []string{"hf", "--base", "bytes", "--tokenizer", "DIR"}},
+		{"of words", text, []string{"hf", "--base", "it's a [model]"}}, // by the tokenizer of its model
 		{"others", text, []string{"python3", "train.py"}},
 	} {
 		args := []string{"new", "--json", filepath.Join(t.TempDir(), "a run"), "--from", c.from, "--tokens", "1e4", "--profile", "local"}
@@ -113,6 +116,9 @@ func TestPrintedCommandRuns(t *testing.T) {
 		var made created
 		if err := json.Unmarshal([]byte(stdout), &made); err != nil || code != exitDone {
 			t.Fatalf("%q: exit code %d, %v: %s", args, code, err, stderr)
+		}
+		if _, err := os.Stat(filepath.Join(filepath.Dir(made.Genesis), genesis.BesideFolder, "tokenizer.json")); (err == nil) != (c.from == "it's a [model]" || c.from == "of words") {
+			t.Errorf("%s: its tokenizer in the run's folder: %v", c.from, err)
 		}
 		join := joinOf(t, made.Next)
 		learner := shellWords(t, join.Learner)
