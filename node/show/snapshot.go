@@ -77,7 +77,7 @@ func (v View) whoAndWhat() status.Identity {
 func (v View) progress() status.Progress {
 	g := v.Genesis
 	s := status.Progress{
-		Model: g.ModelLabel(), Params: g.Params(), Optimizer: g.Inner.Optimizer, BudgetTokens: g.Outer.Budget,
+		Model: g.ModelLabel(), Brought: !g.BuiltIn(), Params: g.Params(), Optimizer: g.Inner.Optimizer, BudgetTokens: g.Outer.Budget,
 		TokensFolded: v.Machine.FoldedTokens(), TokensBeyond: v.beyond(), TokensPerS: v.Screen.speed.perSecond(),
 		Step: int64(v.Steps), TokensTrained: v.Trained, ValAtTokens: v.Quality.At,
 	}

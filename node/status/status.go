@@ -72,6 +72,7 @@ type Data struct {
 // Progress is how far the run and this node are.
 type Progress struct {
 	Model         string  `json:"model"`
+	Brought       bool    `json:"brought,omitempty"` // somebody's model, which only learners know
 	Params        int     `json:"params"`
 	Optimizer     string  `json:"optimizer,omitempty"` // inner, of all learners
 	BudgetTokens  uint64  `json:"budget_tokens"`

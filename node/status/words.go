@@ -181,13 +181,12 @@ func (s Snapshot) Worse() string {
 }
 
 // Next is what to type with the model of a run that is over, and what that does; the folder is a shell's word.
-func Next(dir string) [][]string {
-	return [][]string{
-		{"atoll generate " + dir + ` --prompt "The "`, "has the model write"},
-		{"atoll eval " + dir, "compares it with a simple model of the same text"},
-		{"atoll export " + dir + " --out model", "writes it for from_pretrained of Hugging Face"},
-		{"atoll report " + dir, "writes the run as a page; with --share one without names and addresses"},
+func (s Snapshot) Next(dir string) (rows [][]string) {
+	if !s.Brought {
+		rows = [][]string{{"atoll generate " + dir + ` --prompt "The "`, "has the model write"}, {"atoll eval " + dir, "compares it with a simple model of the same text"}}
 	}
+	return append(rows, []string{"atoll export " + dir + " --out model", "writes it for from_pretrained of Hugging Face"},
+		[]string{"atoll report " + dir, "writes the run as a page; with --share one without names and addresses"})
 }
 
 // Keeps says what becomes of the folder of a run that is over.

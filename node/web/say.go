@@ -113,7 +113,7 @@ func (b *builder) notes() {
 		}
 	}
 	if s.Finished {
-		for _, row := range status.Next("DIR") {
+		for _, row := range s.Next("DIR") {
 			b.view.Next = append(b.view.Next, Row{row[0], row[1]})
 		}
 	}

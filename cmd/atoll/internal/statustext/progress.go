@@ -177,7 +177,7 @@ func (p *Progress) next(s status.Snapshot) {
 	}
 	p.told = true
 	p.out.Say("next:")
-	_ = cli.Table(p.out.Err, indented(status.Next(status.ShellWord(p.dir)))...)
+	_ = cli.Table(p.out.Err, indented(s.Next(status.ShellWord(p.dir)))...)
 	p.out.Say("%s", status.Keeps)
 }
 

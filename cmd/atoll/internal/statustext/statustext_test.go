@@ -409,4 +409,10 @@ func TestWhatIsNextIsSaidOnce(t *testing.T) {
 	if text := b.String(); strings.Count(text, "next:") != 1 || strings.Contains(text, "alone") || !strings.Contains(text, "atoll generate dir") {
 		t.Errorf("%q", text)
 	}
+	b.Reset()
+	s.Brought = true // these two commands know built-in models only
+	NewProgress(&cli.Console{Out: &b, Err: &b}, nil, false, "dir").end(s)
+	if text := b.String(); !strings.Contains(text, "atoll export dir") || strings.Contains(text, "atoll generate") || strings.Contains(text, "atoll eval") {
+		t.Errorf("%q", text)
+	}
 }
