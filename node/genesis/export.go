@@ -16,14 +16,14 @@ import (
 	"atoll/node/files"
 	"atoll/tensor"
 	"atoll/tensor/safetensors"
-	"atoll/tensor/token"
 )
 
 // Form is what an export has that is not in its genesis.
 type Form struct {
-	DType     string            // of all weights, one of dtypes; "" = those that they came in, float32 where the model is built in
-	Files     map[string][]byte // what ReadFiles has; for a corpus its tokenizer.json, for bytes nothing
-	Tokenizer token.Tokenizer   // of a corpus; nil for none
+	DType string            // of all weights, one of dtypes; "" = those that they came in, float32 where the model is built in
+	Files map[string][]byte // what ReadFiles has; for a corpus its tokenizer.json, for bytes nothing
+	End   string            // token of a corpus' tokenizer after a document, and its id; "" for none
+	EndID int32
 }
 
 // dtypes are the types that weights can be exported in: what PyTorch calls them, and what files do.
@@ -127,10 +127,8 @@ func (g Genesis) builtIn(f Form) map[string][]byte {
 	if f.DType != "" {
 		config["torch_dtype"] = f.DType
 	}
-	if f.Tokenizer != nil {
-		if id, ends := f.Tokenizer.End(); ends {
-			config["eos_token_id"], cuts["eos_token"] = id, string(f.Tokenizer.Bytes(id))
-		}
+	if f.End != "" {
+		config["eos_token_id"], cuts["eos_token"] = f.EndID, f.End
 	}
 	return map[string][]byte{"config.json": indent(config), "tokenizer.json": indent(byteTokenizer(g.Model.Vocab)), "tokenizer_config.json": indent(cuts)}
 }

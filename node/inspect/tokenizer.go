@@ -21,7 +21,10 @@ func Export(home string, g genesis.Genesis, out string, s *tensor.Slab, folded u
 		return err
 	}
 	if file != nil {
-		f.Tokenizer, f.Files["tokenizer.json"] = t, file
+		f.Files["tokenizer.json"] = file
+	}
+	if id, ends := t.End(); ends {
+		f.End, f.EndID = string(t.Bytes(id)), id
 	}
 	return g.Export(out, s, folded, f)
 }
