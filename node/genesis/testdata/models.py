@@ -1,6 +1,8 @@
-"""models.py make DIR: models with random weights of many architectures, as save_pretrained writes them, with a tokenizer of their own.
+"""models.py make DIR [NAME...]: models with random weights of many architectures, as save_pretrained writes them, with a tokenizer of their own.
 
 models.py compare SOURCES EXPORTS: whether each folder in EXPORTS is what the one of its name in SOURCES is. Prints a line for each.
+
+models.py rounded EXPORT SAME: whether the weights of a folder are those of another, in float32, rounded to their type, and what they say too.
 """
 
 import json
@@ -63,8 +65,9 @@ def tokenizer():
     return fast
 
 
-def make(out):
-    for name, (kind, settings, dtype) in KINDS.items():
+def make(out, names):
+    for name in names or KINDS:
+        kind, settings, dtype = KINDS[name]
         torch.manual_seed(7)
         config = transformers.AutoConfig.for_model(kind, **settings)
         model = transformers.Gemma3ForConditionalGeneration(config) if kind == "gemma3" else transformers.AutoModelForCausalLM.from_config(config)
@@ -134,10 +137,25 @@ def compare_text(source, export):
     check("pipeline", answer[0]["generated_text"].startswith("light of"))
 
 
+def rounded(export, same):
+    narrow, full = (load_file(os.path.join(folder, "model.safetensors")) for folder in (export, same))
+    check("names", narrow.keys() == full.keys())
+    for name, x in narrow.items():
+        check(f"{name} is {x.dtype}", x.dtype != torch.float32 and full[name].dtype == torch.float32 and torch.equal(x, full[name].to(x.dtype)))
+    models = [transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32) for folder in (export, same)]
+    for p in models[1].parameters():
+        p.data = p.data.to(next(iter(narrow.values())).dtype).float()
+    ids = torch.arange(60).unsqueeze(0)
+    apart = (models[0](ids).logits - models[1](ids).logits).abs().max().item()
+    check(f"logits {apart} apart", apart <= 1e-4)
+
+
 def main():
     transformers.logging.set_verbosity_error()
     if sys.argv[1] == "make":
-        return make(sys.argv[2])
+        return make(sys.argv[2], sys.argv[3:])
+    if sys.argv[1] == "rounded":
+        return rounded(*sys.argv[2:])
     failed = 0
     for name in sorted(os.listdir(sys.argv[3])):
         try:
