@@ -120,6 +120,9 @@ func TestPrintedCommandRuns(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(filepath.Dir(made.Genesis), genesis.BesideFolder, "tokenizer.json")); (err == nil) != (c.from == "it's a [model]" || c.from == "of words") {
 			t.Errorf("%s: its tokenizer in the run's folder: %v", c.from, err)
 		}
+		if beside := strings.Join(made.Files, " "); (beside == "tokenizer.json") != (c.from == "it's a [model]" || c.from == "of words") {
+			t.Errorf("%s: files %q", c.from, beside)
+		}
 		join := joinOf(t, made.Next)
 		learner := shellWords(t, join.Learner)
 		learner = append([]string{strings.Fields(join.Learner)[0]}, slices.DeleteFunc(learner, func(word string) bool { return word == "" })...)

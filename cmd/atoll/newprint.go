@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -41,6 +42,7 @@ type created struct {
 
 	// The model that --from names.
 	Tensors    int      `json:"tensors,omitempty"`
+	Files      []string `json:"files,omitempty"`       // beside its weights, which exports have as well
 	Notes      []string `json:"notes,omitempty"`       // which tensors are not trained, and what learners need
 	Base       string   `json:"base,omitempty"`        // model that adapters belong to: its folder, or its name
 	BaseSHA256 string   `json:"base_sha256,omitempty"` // digest of its weights, if they are here
@@ -59,6 +61,9 @@ func (c *NewCmd) answer(g genesis.Genesis, s genesis.Spec, e genesis.Expected) c
 	}
 	if s.From != nil {
 		a.Notes = s.From.Notes
+		for _, f := range g.Files {
+			a.Files = append(a.Files, f.Name)
+		}
 	}
 	return a
 }
@@ -117,6 +122,9 @@ func (a created) fromRows() (rows [][]string) {
 		rows = append(rows, []string{"base", fmt.Sprintf("%s, weights %s: learners refuse another", a.Base, status.ShortID(a.BaseSHA256))})
 	} else if a.Base != "" {
 		rows = append(rows, []string{"base", fmt.Sprintf("%s, which is no folder here: the recipe names no weights, so that nobody sees a learner with others; --base DIR names them", a.Base)})
+	}
+	if a.Tensors > 0 {
+		rows = append(rows, []string{"files", cmp.Or(strings.Join(a.Files, ", "), "none beside the weights: exports will have no tokenizer")})
 	}
 	for _, note := range a.Notes {
 		rows = append(rows, []string{"note", note})

@@ -86,8 +86,8 @@ func (s *Source) AddFiles(dir string) error {
 func readBeside(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s is a link to a file that is not there: fetch the model anew", path)
+	case errors.Is(err, fs.ErrNotExist), err == nil && !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no file, or a link to one that is not there: fetch the model anew", path)
 	case err == nil && info.Size() > wire.MaxBlob:
 		return nil, fmt.Errorf("%s has %d bytes; a run has room for %d: move it out of the folder if the model does not need it", path, info.Size(), wire.MaxBlob)
 	}

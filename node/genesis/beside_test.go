@@ -68,8 +68,9 @@ func TestFilesBesideTheWeights(t *testing.T) {
 // What is beside weights and cannot be right is refused before there is a run.
 func TestFilesThatAreWrongAreRefused(t *testing.T) {
 	for want, change := range map[string]func(dir string) error{
-		"is a link to a file that is not there: fetch": func(dir string) error { return os.Symlink("gone", filepath.Join(dir, "tokenizer.json")) },
-		"added_tokens.json is empty":                   func(dir string) error { return os.WriteFile(filepath.Join(dir, "added_tokens.json"), nil, 0o600) },
+		"tokenizer.json is no file, or a link to one that is not there: fetch": func(dir string) error { return os.Symlink("gone", filepath.Join(dir, "tokenizer.json")) },
+		"merges.txt is no file":      func(dir string) error { return os.Mkdir(filepath.Join(dir, "merges.txt"), 0o755) },
+		"added_tokens.json is empty": func(dir string) error { return os.WriteFile(filepath.Join(dir, "added_tokens.json"), nil, 0o600) },
 		"tokenizer.json is empty, a pointer": func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte(`{"a":`), 0o600)
 		},
