@@ -15,7 +15,6 @@ import (
 
 	"atoll/gossip/hello"
 	"atoll/node/core"
-	"atoll/node/genesis"
 	"atoll/node/show"
 	"atoll/node/store"
 	"atoll/optimizer/trainer/external"
@@ -55,13 +54,10 @@ func (n *node) startLearner(ctx context.Context) error {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		n.screen.Alarm("damaged", "", fmt.Sprintf("the learner begins anew: %v", err), n.checkDisk())
 	}
-	g, tokenizer := n.genesis, ""
-	if genesis.HasTokenizer(g.Files) {
-		tokenizer = n.besideDir()
-	}
+	g := n.genesis
 	n.external, err = external.Start(ctx, external.Config{
 		Command: command, Dir: dir, Views: g.Views(),
-		Recipe: g.LearnerRecipe(), Seed: g.Seed, Author: n.self, Rows: max(n.cfg.Batch, g.Batch), Context: g.Model.Context, Text: text, HeldOut: held, Tokenizer: tokenizer,
+		Recipe: g.LearnerRecipe(), Seed: g.Seed, Author: n.self, Rows: max(n.cfg.Batch, g.Batch), Context: g.Model.Context, Text: text, HeldOut: held, Tokenizer: g.TokenizerIn(n.cfg.Dir),
 		State: state, MostTokens: g.OuterParams().MaxTokensPerStep,
 		Starts: n.starts, Leaving: ctx, Ready: n.notifyLearner,
 		Log: func(line string) { n.log.Info("learner", "says", line) }, Slow: n.learnerIsSlow,

@@ -91,9 +91,7 @@ func (c *DoctorCmd) config(out *cli.Console, g genesis.Genesis, dir string) (cfg
 		return cfg, nil, cli.BadUsage("a script that attaches runs already, and a check starts, kills and starts it again: check the command that starts it")
 	}
 	if !g.BuiltIn() {
-		if genesis.HasTokenizer(g.Files) {
-			cfg.Tokenizer = filepath.Join(c.Dir, genesis.BesideFolder)
-		}
+		cfg.Tokenizer = g.TokenizerIn(c.Dir)
 		return cfg, nil, nil
 	}
 	if text, err = corpus.Open(corpus.Prose); err != nil {

@@ -125,10 +125,8 @@ func (c *NewCmd) write(g genesis.Genesis, s genesis.Spec, e genesis.Expected) (a
 		}
 		a.Uses, a.Expires = v.Uses, v.ExpiresMs
 	}
-	if s.From != nil {
-		if err := s.From.SaveBeside(dir); err != nil {
-			return a, err
-		}
+	if err := s.From.SaveBeside(dir); err != nil {
+		return a, err
 	}
 	a.Genesis, a.Owner, a.Next = filepath.Join(dir, genesisName), owner, c.next(g)
 	return a, writeNew(a.Genesis, g.Encode(), 0o644)

@@ -53,6 +53,14 @@ func HasTokenizer(list []File) bool {
 	return slices.ContainsFunc(list, func(f File) bool { return tokenizerNames.MatchString(f.Name) })
 }
 
+// TokenizerIn is where a node's folder has the tokenizer that the model brought, "" where it brought none.
+func (g Genesis) TokenizerIn(home string) string {
+	if !HasTokenizer(g.Files) {
+		return ""
+	}
+	return filepath.Join(home, BesideFolder)
+}
+
 // AddFiles finds the files in the folder of a model, unless the source has a tokenizer already.
 func (s *Source) AddFiles(dir string) error {
 	if HasTokenizer(s.Files) {
@@ -120,8 +128,11 @@ func checkFiles(list []File) error {
 	return nil
 }
 
-// SaveBeside writes the files into the folder of a node.
+// SaveBeside writes the files into the folder of a node; there are none of a nil Source.
 func (s *Source) SaveBeside(home string) (err error) {
+	if s == nil {
+		return nil
+	}
 	for name, b := range s.Beside {
 		path := filepath.Join(home, BesideFolder, filepath.FromSlash(name))
 		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
