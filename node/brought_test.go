@@ -35,9 +35,9 @@ func TestLearnersTrainWhatWasBrought(t *testing.T) {
 	if err := os.WriteFile(text, bytes.Repeat([]byte("the sun and its light. "), 2000), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	learner := "hf --threads 1 --data " + text
-	first := launch(t, Config{Genesis: g.Encode(), Init: source, Learner: learner, Pace: slowPace})
-	second := launch(t, Config{Link: first.link(), Learner: learner, Pace: slowPace})
+	const learner = "hf --threads 1"
+	first := launch(t, Config{Genesis: g.Encode(), Init: source, Data: text, Learner: learner, Pace: slowPace})
+	second := launch(t, Config{Link: first.link(), Data: text, Learner: learner, Pace: slowPace})
 	a, b := first.end(), second.end()
 	if !a.Finished || a.StateDigest != b.StateDigest {
 		t.Fatalf("finished %v, %v; states %.8s and %.8s", a.Finished, b.Finished, a.StateDigest, b.StateDigest)
