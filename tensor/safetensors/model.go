@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -98,6 +99,8 @@ type config struct {
 	Tied      *bool           `json:"tie_word_embeddings"`
 	Positions int             `json:"max_position_embeddings"`
 	OldPlaces int             `json:"n_positions"`
+	Layers    int             `json:"num_hidden_layers"`
+	OldLayers int             `json:"n_layer"`
 	Vocab     int             `json:"vocab_size"`
 	Projected int             `json:"word_embed_proj_dim"` // this and the following: of embeddings, which may be narrower than layers
 	Factor    int             `json:"embedding_size"`
@@ -183,7 +186,24 @@ func (m *Model) choose() error {
 	if m.Tensors = kept; others > 0 {
 		m.Notes = append(m.Notes, count+" of other parts than that for text, which alone is trained and exported")
 	}
-	return cmp.Or(m.readsTokens(dropped), m.tie())
+	return cmp.Or(m.readsTokens(dropped), m.countLayers(), m.tie())
+}
+
+var ofLayer = regexp.MustCompile(`^(.*\b(?:layers|h)\.)(\d+)\.`)
+
+// countLayers refuses files with fewer or more layers than the config says.
+func (m *Model) countLayers() error {
+	said, found, list := cmp.Or(m.config.Layers, m.config.OldLayers), 0, ""
+	for _, t := range m.Tensors {
+		if at := ofLayer.FindStringSubmatch(t.Name); at != nil && (list == "" || list == at[1]) {
+			n, _ := strconv.Atoi(at[2])
+			list, found = at[1], max(found, n+1)
+		}
+	}
+	if m.Adapters || m.config.Kind == "" || said == 0 || found == 0 || found == said {
+		return nil
+	}
+	return fmt.Errorf("%s says %d layers, and the files have %d: %s", m.path, said, found, another)
 }
 
 // readsTokens refuses a model without embeddings, of which something is missing or is not known as a part for text.

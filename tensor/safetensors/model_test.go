@@ -176,6 +176,7 @@ func TestModelsThatNobodyCouldTrainAreRefused(t *testing.T) {
 		"no embeddings":      {weights(file(t, 1, layer, head)), "config.json is of a model that reads tokens, and no tensor to train has its embeddings|fetch its files anew"},
 		"unknown parts":      {map[string]string{"config.json": `{"model_type":"qwen2_5_vl","text_config":` + llama + `}`, "model.safetensors": whole}, `config.json has a text_config|"model.embed_tokens.weight": save that part alone`},
 		"a tied part":        {map[string]string{"config.json": `{"text_config":` + tied(llama) + `}`, "model.safetensors": file(t, 1, head, layer)}, `"model.layers.0.mlp.up_proj.weight": save that part alone`},
+		"layers":             {config(with(llama, `"num_hidden_layers":3`)), "config.json says 3 layers, and the files have 1: "},
 		"width alone":        {config(strings.Replace(llama, `"vocab_size":4,"hidden_size":2`, `"hidden_size":3`, 1)), "config.json says a width of 3: "},
 		"tokens alone":       {config(strings.Replace(llama, `"vocab_size":4,"hidden_size":2`, `"vocab_size":3`, 1)), "config.json says 3 tokens: "},
 		"neither":            {map[string]string{"config.json": `{"model_type":"x"}`, "model.safetensors": file(t, 1, of(embed.Name, 8))}, "config.json says tokens and a width: "},

@@ -84,6 +84,9 @@ func TestEightJoinersFetchShards(t *testing.T) {
 		{"the founder dies", heldOut + 2, func(int) []int { return []int{1, 2} }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if !c.kills && !longMode() {
+				t.Skip("ATOLL_LONG=1 runs it")
+			}
 			t.Parallel()
 			list, all := shelved(t, c.blobs, size)
 			s := calmScenario(1, 100_000)

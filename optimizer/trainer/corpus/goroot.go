@@ -53,9 +53,9 @@ func isGenerated(text []byte) bool {
 
 // findInGoroot returns the path of something below GOROOT. A binary built with
 // -trimpath does not know where GOROOT was. So it looks where the environment
-// says, then beside the go command, and asks that command last.
+// says, and asks the go command last.
 func findInGoroot(rel string) (string, error) {
-	for _, root := range []func() string{gorootFromEnv, gorootFromPath, gorootFromCommand} {
+	for _, root := range []func() string{gorootFromEnv, gorootFromCommand} {
 		dir := root()
 		if dir == "" {
 			continue
@@ -70,20 +70,6 @@ func findInGoroot(rel string) (string, error) {
 
 func gorootFromEnv() string { return os.Getenv("GOROOT") }
 
-// gorootFromPath follows the go command in PATH to GOROOT/bin/go.
-func gorootFromPath() string {
-	command, err := exec.LookPath("go")
-	if err != nil {
-		return ""
-	}
-	if command, err = filepath.EvalSymlinks(command); err != nil {
-		return ""
-	}
-	return filepath.Dir(filepath.Dir(command))
-}
-
-// gorootFromCommand asks the go command, which may be a wrapper that lives
-// elsewhere than the toolchain it starts.
 func gorootFromCommand() string {
 	ctx, cancel := context.WithTimeout(context.Background(), goCommandLimit)
 	defer cancel()
