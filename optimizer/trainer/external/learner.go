@@ -92,7 +92,10 @@ func Start(ctx context.Context, cfg Config) (*Learner, error) {
 	if cfg.Tokenizer != "" {
 		cfg.Tokenizer, err = filepath.Abs(cfg.Tokenizer)
 	}
-	if cfg.Dir, err = filepath.Abs(cfg.Dir); err == nil { // the learner may work in another folder
+	if err == nil {
+		cfg.Dir, err = filepath.Abs(cfg.Dir) // the learner may work in another folder
+	}
+	if err == nil {
 		err = os.MkdirAll(cfg.Dir, 0o755)
 	}
 	if err == nil {
