@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -121,8 +122,9 @@ func (n *node) obtain(ctx context.Context, to, from string, f wanted) (err error
 			return err
 		}
 	}
-	if err = os.MkdirAll(filepath.Dir(filepath.Join(n.cfg.Dir, to, name)), 0o755); err == nil {
-		err = n.cfg.disk.WriteFile(n.cfg.Dir, filepath.Join(to, name), b)
+	to = filepath.Join(n.cfg.Dir, to) // may be on another disk
+	if err = errors.Join(store.Begin(to), os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755)); err == nil {
+		err = n.cfg.disk.WriteFile(to, name, b)
 	}
 	return store.Explain(err, n.cfg.Dir)
 }

@@ -115,10 +115,7 @@ func (n *node) learnerIsSlow(took time.Duration) {
 // attaches says what has to come where the node waits for its learner.
 func (n *node) attaches() string { return external.Attached(n.learnerDir()) }
 
-// learnerFolder is what of a node's folder is the learner's.
-const learnerFolder = "learner"
-
-func (n *node) learnerDir() string { return filepath.Join(n.cfg.Dir, learnerFolder) }
+func (n *node) learnerDir() string { return filepath.Join(n.cfg.Dir, "learner") }
 
 // shownBytes is how much of what a learner calls its hardware peers are told.
 const shownBytes = 60
@@ -172,7 +169,7 @@ func (n *node) notifyLearner(l *external.Learner) error {
 
 // textFiles are the part of the text to train on and the part that is held out, in files that the learner reads.
 func (n *node) textFiles() (train, held string, err error) {
-	if err := os.MkdirAll(n.learnerDir(), 0o755); err != nil {
+	if err := store.Begin(n.learnerDir()); err != nil {
 		return "", "", store.Explain(err, n.cfg.Dir)
 	}
 	if n.corpus != nil {
@@ -201,7 +198,7 @@ func (n *node) textFile(name string, part []byte) (string, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(part)) {
 		return path, nil
 	}
-	if err := n.cfg.disk.WriteFile(n.cfg.Dir, filepath.Join(learnerFolder, file), part); err != nil {
+	if err := n.cfg.disk.WriteFile(n.learnerDir(), file, part); err != nil {
 		return "", store.Explain(err, n.cfg.Dir)
 	}
 	return path, nil

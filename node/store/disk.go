@@ -132,9 +132,12 @@ func (d Disk) syncDir(dir string) error {
 
 // WriteFile writes a file of mode 0600 into a node's folder, so that its name
 // shows either what was there before or all of b. It is not synced: for what is
-// nice to find again. The folder has been begun: by SaveGenesis, Open or LoadKey.
-// Nothing is begun here, as a folder that took the place of a node's is none of its.
+// nice to find again. Begin has made the folder: it is not made here, as a folder that
+// took the place of a node's is none of its.
 func (d Disk) WriteFile(dir, name string, b []byte) error { return d.writeFile(dir, name, b, unsynced) }
+
+// Begin makes a folder that WriteFile may write to.
+func Begin(dir string) error { return os.MkdirAll(filepath.Join(dir, tmpDir), 0o755) }
 
 // makeTemp makes the folder for what is not whole yet. It does not make the node's folder: who deleted that wants none.
 func makeTemp(dir string) error {

@@ -114,7 +114,7 @@ func readKey(path string) (ed25519.PrivateKey, error) {
 // putKey makes a key file unless there is one. Linking the finished file into
 // place fails where renaming would replace the key of a faster process.
 func (d Disk) putKey(dir string, key ed25519.PrivateKey) (created bool, err error) {
-	if err := os.MkdirAll(filepath.Join(dir, tmpDir), 0o700); err != nil {
+	if err := Begin(dir); err != nil {
 		return false, err
 	}
 	tmp, err := d.writeTemp(dir, synced, append(hex.AppendEncode(nil, key.Seed()), '\n'))
@@ -144,7 +144,7 @@ func (d Disk) SaveGenesis(dir string, b []byte) error {
 	case !errors.Is(err, ErrNotFound):
 		return err
 	}
-	err = os.MkdirAll(filepath.Join(dir, tmpDir), 0o700)
+	err = Begin(dir)
 	if err == nil {
 		err = d.writeFile(dir, genesisFile, b, synced)
 	}

@@ -234,7 +234,11 @@ func keepLearner(dir, command string) error {
 	if command == node.BuiltinLearner {
 		command = ""
 	}
-	if err := (store.Disk{}).WriteFile(dir, store.LearnerFile, []byte(command)); err != nil {
+	err := store.Begin(dir)
+	if err == nil {
+		err = store.Disk{}.WriteFile(dir, store.LearnerFile, []byte(command))
+	}
+	if err != nil {
 		return store.Explain(fmt.Errorf("keep the learner: %w", err), dir)
 	}
 	return nil
