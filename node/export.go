@@ -7,6 +7,7 @@ import (
 
 	"atoll/node/core"
 	"atoll/node/inspect"
+	"atoll/node/status"
 )
 
 // exports writes the model of a run to folders of its own as it goes on, for other programs.
@@ -36,10 +37,11 @@ func (e *exports) export(n *node) {
 		err := inspect.Export(n.cfg.Dir, n.genesis, dir, n.genesis.Global(tips), tokens, "")
 		n.post(func(core.Time) {
 			e.writing = false
-			n.check("export the model", err)
-			if err == nil {
-				n.screen.Event("exported", "", dir)
+			if err != nil {
+				n.screen.Alarm("not exported", "", err.Error(), "mend that, or use `atoll export "+status.ShellWord(n.cfg.Dir)+" --dtype float32 --out DIR`")
+				return
 			}
+			n.screen.Event("exported", "", dir)
 		})
 	})
 }

@@ -89,7 +89,7 @@ func (c *JoinCmd) Run(ctx context.Context, out *cli.Console, parsed *kong.Contex
 		}
 		return last, err
 	})
-	if err == nil && last.Finished && last.Worse() != "" {
+	if err == nil && (last.Finished && last.Worse() != "" || last.Lost() != "") {
 		return errSilent
 	}
 	return err

@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -180,10 +181,19 @@ func (s Snapshot) Worse() string {
 	return ""
 }
 
+// Lost says what a node that left on a disk in trouble could not publish, "" where it published all.
+func (s Snapshot) Lost() string {
+	most := slices.Max(append([]uint64{0}, s.Account.OwnUnpublished...))
+	if s.Disk == "" || s.Finished || most == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s tokens of work were not published, as the disk is %s, and are lost: make room or mend it before you leave", Count(float64(most)), s.Disk)
+}
+
 // Next is what to type with the model of a run that is over, and what that does; the folder is a shell's word.
 func (s Snapshot) Next(dir string) (rows [][]string) {
 	if !s.Brought {
-		rows = [][]string{{"atoll generate " + dir + ` --prompt "The "`, "has the model write"}, {"atoll eval " + dir, "compares it with a simple model of the same text"}}
+		rows = [][]string{{"atoll generate " + dir + ` --prompt "The "`, "has the model write"}, {"atoll eval " + dir, "measures it in bits per byte of held-out text"}}
 	}
 	return append(rows, []string{"atoll export " + dir + " --out model", "writes it for from_pretrained of Hugging Face"},
 		[]string{"atoll report " + dir, "writes the run as a page; with --share one without names and addresses"})

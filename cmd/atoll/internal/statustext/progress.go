@@ -305,5 +305,8 @@ func EndLine(s status.Snapshot) string {
 		}
 		return text + ", state digest " + status.ShortID(s.StateDigest)
 	}
+	if l := s.Lost(); l != "" {
+		return "left: " + folded + "; " + l
+	}
 	return "left in order: " + folded + "; the same command goes on from here"
 }

@@ -51,11 +51,14 @@ func TestLines(t *testing.T) {
 	unsaid, none := own, own
 	unsaid.ValTokens = 0
 	none.ValLoss, none.ValTokens = 0, 0
+	lost := training
+	lost.Disk, lost.Account.OwnUnpublished = "full", []uint64{24_000, 24_900}
 	worse := none
 	worse.History = []status.Point{{Val: 5.5}, {Val: 97}}
 	for _, c := range []struct{ got, want string }{
 		{progressLine(training), "training step 120  loss 2.500  folded 25.0 % of 3.00M  3m8s left  12.0k tokens/s  1 peer  2.750 bits/byte"},
 		{EndLine(training), "left in order: 750k tokens folded; the same command goes on from here"},
+		{EndLine(lost), "left: 750k tokens folded; 24.9k tokens of work were not published, as the disk is full, and are lost: make room or mend it before you leave"},
 		{EndLine(over), "the run is over: 750k tokens folded, 2.750 bits/byte, where less is better, on 16.0 KiB of held-out text, state digest 3434343434"},
 		{EndLine(own), "the run is over: 750k tokens folded, loss 3.220 nats/token on 16.4k tokens that the learner holds out, state digest 3434343434"},
 		{EndLine(none), "the run is over: 750k tokens folded, state digest 3434343434"},
