@@ -43,24 +43,6 @@ func TestFits(t *testing.T) {
 	}
 }
 
-func TestWordsIn(t *testing.T) {
-	c := New("text", []byte("The lens, the PRISM; été 1704."))
-	for _, tc := range []struct {
-		text string
-		want float64
-	}{
-		{"Prism and lens", 2.0 / 3},
-		{"the the thee", 2.0 / 3},
-		{"Été of prisms", 1.0 / 2},
-		{"a to 1704", 0},
-		{"", 0},
-	} {
-		if got := c.WordsIn([]byte(tc.text)); got != tc.want {
-			t.Errorf("%q: share %v, want %v", tc.text, got, tc.want)
-		}
-	}
-}
-
 // A text that nobody trained on is held out as a whole, and has the same name and hash.
 func TestUnseen(t *testing.T) {
 	c := New("book", []byte("all of it"))

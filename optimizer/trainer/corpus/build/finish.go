@@ -21,7 +21,7 @@ func (b *builder) finish(ctx context.Context) (Result, error) {
 	m := b.manifest()
 	m.HeldOut, m.Shards = w.heldOut, w.train
 	if len(m.HeldOut) == 0 || len(m.Shards) == 0 {
-		return result, errors.New("there are too few documents: some are trained on and some held out, so pass more text")
+		return result, errors.New("there are too few documents: some are trained on and some held out, so pass more text, or what was left out in a form that is read")
 	}
 	if err := m.Validate(); err != nil {
 		return result, err

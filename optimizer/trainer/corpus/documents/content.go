@@ -198,7 +198,7 @@ func (f File) refuse(head []byte, unpacked bool) (what string, err error) {
 	case packed && (len(head) < shortestPack || isBinary(head)), ending == ".parquet":
 		return "", errDamaged
 	case isBinary(head):
-		return "binary files", errors.New("it is binary, not text: pass text, JSON lines or Parquet")
+		return binaryFiles, errors.New("it is binary, not text: pass text, JSON lines or Parquet")
 	case f.found && !beginsUTF8(head):
 		return "files that are not UTF-8", checkUTF8(head, 0)
 	}

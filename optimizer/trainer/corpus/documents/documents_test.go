@@ -375,7 +375,7 @@ func TestFoldersOfOthers(t *testing.T) {
 	if all.String() != want {
 		t.Errorf("%q, want %q", all.String(), want)
 	}
-	if got := tally.String(); got != "binary files left out: 1, files that are not UTF-8 left out: 1" {
+	if got := tally.String(); got != "binary files left out: 1, files that are not UTF-8 left out, the first of them "+filepath.Join(dir, "latin.txt")+": 1" {
 		t.Error(got)
 	}
 }

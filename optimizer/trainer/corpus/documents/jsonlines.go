@@ -29,7 +29,7 @@ type jsonLines struct {
 }
 
 var errLines = errors.New("it is not one JSON object a line: write such lines, from an array with `jq -c '.[]'`, from objects with `jq -c .`, " +
-	"or leave broken ones out with atoll data build --skip-broken")
+	"or leave broken ones out with atoll data build --skip-broken N")
 
 // isLines tells whether a text is lines of JSON: its name says so, or its first line is an object that has text in the field.
 func (f File) isLines(in *bufio.Reader, o Options) (bool, error) {
@@ -191,6 +191,8 @@ func (j *jsonLines) list(path string) error {
 			err = j.value()
 		case j.decoder.PeekKind() == '{':
 			err = j.object(path)
+		case j.decoder.PeekKind() == '[':
+			err = j.list(path)
 		default:
 			err = j.decoder.SkipValue()
 		}

@@ -76,6 +76,7 @@ func TestPathsThroughLists(t *testing.T) {
 		{"messages.content", `{"messages":[{"role":"user","content":"why"},{"role":"it","content":"so"},{"role":"end"},7]}`, "why\nso"},
 		{"messages.content", `{"messages":[{"content":[{"text":"a"}]}]}`, `field "messages.content" is not text`},
 		{"messages.content.text", `{"messages":[{"content":[{"text":"a"},{"image":"b"}]},{"content":[{"text":"c"}]}]}`, "a\nc"},
+		{"messages.content", `{"messages":[[{"content":"a"}],[]]}`, "a"},
 		{"messages.content", `{"messages":[]}`, ""},
 		{"messages.content", `{"messages":[{"role":"user"}]}`, `no field "messages.content": text is in "messages.role"`},
 		{"text", `{"messages":[{"role":"user","content":"why"}]}`, `no field "text": text is in "messages.content" "messages.role"`},

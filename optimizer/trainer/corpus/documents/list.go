@@ -91,7 +91,7 @@ func (l *lister) follow(path string) error {
 		real, err = filepath.EvalSymlinks(real)
 	}
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
-		l.lost = cmp.Or(l.lost, "links that lead nowhere left out, the first of them "+path)
+		l.lost = cmp.Or(l.lost, "links that lead nowhere left out"+first+path)
 		l.left[l.lost]++
 		return nil
 	}

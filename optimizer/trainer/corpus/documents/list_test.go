@@ -57,7 +57,7 @@ func TestList(t *testing.T) {
 	root := tree(t, map[string]string{"b.txt": "b", "a/z.go": "z", "a-b/x": "x", "a/.hidden": "h", ".git/x": "g", "c.bin": "no\x00text", "d.txt": "d",
 		"e.zip": "PK\x03\x04", "f.json": "[1]", "g.json": "{\"a\": 1}"})
 	got, counted := read(t, filepath.Join(root, "d.txt"), root)
-	const want = "binary files left out: 1, files of JSON, not one object a line, taken as text: 2, hidden names left out: 2, packed files left out: 1"
+	want := "binary files left out: 1, files of JSON, not one object a line, taken as text: 2, hidden names left out: 2, packed files left out, the first of them " + filepath.Join(root, "e.zip") + ": 1"
 	if docs := []string{"d", "x", "z", "b", "d", "[1]", "{\"a\": 1}"}; !slices.Equal(got, docs) || counted.String() != want { // '-' sorts before '/'
 		t.Errorf("read %q, %q; want %q, %q", got, counted, docs, want)
 	}

@@ -151,7 +151,11 @@ func (f File) reader(file *counter, o Options) (reader, error) {
 	}
 	switch {
 	case err != nil && what != "" && f.found:
-		o.Tally[what+" left out"]++
+		key := what + " left out"
+		if what != binaryFiles { // it may be text that somebody misses
+			key += first + f.Path
+		}
+		o.Tally[key]++
 		in.Reset(bytes.NewReader(nil)) // it has no documents
 	case err != nil:
 		return nil, err
