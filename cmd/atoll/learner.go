@@ -92,7 +92,6 @@ func (c *DoctorCmd) config(out *cli.Console, g genesis.Genesis, dir string) (cfg
 	}
 	if !g.BuiltIn() {
 		cfg.Tokenizer = g.TokenizerIn(c.Dir)
-		return cfg, nil, nil
 	}
 	if text, err = corpus.Open(corpus.Prose); err != nil {
 		return cfg, nil, err

@@ -1,5 +1,8 @@
 """The learner of atoll.hf: any causal model of transformers, on one process or on a data-parallel group."""
 
+import json
+import os
+
 import torch
 import torch.nn.functional as F
 import transformers
@@ -43,7 +46,9 @@ class HFLearner(Steps):
         self.of_bytes = not folder
         if folder:
             self.tokenizer = _tokenizer(folder, self.config if not o.tokenizer else None)
-            return self._cut(self.run.text)
+            text = self._cut(self.run.text)
+            text.check(context)
+            return text
         if vocab < 256:
             raise LearnerError(f"the model has a vocabulary of {vocab}, bytes as tokens need 256", "pass --tokenizer DIR")
         text = opened(self.run.text, context)
@@ -62,13 +67,16 @@ class HFLearner(Steps):
             return None
         if self.tokenizer is None:
             return opened(self.run.held_out, self.run.context, "held_out")
-        try:
-            return self._cut(self.run.held_out)
-        except LearnerError:
-            return None
+        held = self._cut(self.run.held_out)
+        return held if len(held.tokens) > self.run.context else None
 
     def _build(self, model):
-        match(model, self.run.tensors)  # before it moves: an error costs no memory of the device
+        try:
+            match(model, self.run.tensors)  # before it moves: an error costs no memory of the device
+        except LearnerError as failure:
+            if any(".experts." in name for name, _ in self.run.tensors):
+                failure.remedy = f"use transformers 4, not {transformers.__version__}, if each expert has tensors of its own; since 5 all of a layer are one"
+            raise
         if self.options.gradient_checkpointing:
             model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         model.to(self.device).train()
@@ -144,10 +152,24 @@ class HFLearner(Steps):
 
 def _tokenizer(folder, config):
     """The tokenizer in a folder, which may lack the config.json that says of what model it is."""
+    _refuse_paths(folder)
     try:
         return transformers.AutoTokenizer.from_pretrained(folder, config=config, local_files_only=True, trust_remote_code=False)
     except Exception as failure:
         raise LearnerError(f"cannot load the tokenizer {folder}: {first_line(failure)}", "give --tokenizer DIR with the model's tokenizer.json") from failure
+
+
+def _refuse_paths(folder):
+    """Refuses a config that names files elsewhere, which transformers 4 would read: the tokenizer may be a stranger's."""
+    path = os.path.join(folder, "tokenizer_config.json")
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            config = json.load(file)
+    except (OSError, ValueError):
+        return  # transformers says better what is wrong
+    for name, value in config.items() if isinstance(config, dict) else []:
+        if name.endswith("_file") and isinstance(value, str) and os.path.basename(value) != value:
+            raise LearnerError(f"{path}: {name} is {value!r}, outside of its folder", "use a tokenizer that has all its files beside it")
 
 
 def _adamw(settings, parameters):
