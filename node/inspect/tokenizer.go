@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"atoll/node/genesis"
@@ -21,12 +22,26 @@ func Export(home string, g genesis.Genesis, out string, s *tensor.Slab, folded u
 		return err
 	}
 	if file != nil {
-		f.Files["tokenizer.json"] = file
+		f.Files["tokenizer.json"] = bare(file)
 	}
 	if id, ends := t.End(); ends {
 		f.End, f.EndID = string(t.Bytes(id)), id
 	}
 	return g.Export(out, s, folded, f)
+}
+
+// bare is a tokenizer.json that puts nothing before a text, such as <s>: a corpus has no such tokens, so the model has seen none.
+func bare(file []byte) []byte {
+	var fields map[string]json.RawMessage
+	var after struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(file, &fields) != nil || json.Unmarshal(fields["post_processor"], &after) != nil || after.Type == "" || after.Type == "ByteLevel" {
+		return file
+	}
+	fields["post_processor"] = json.RawMessage("null")
+	file, _ = json.Marshal(fields) // it was read before
+	return file
 }
 
 // Tokenizer returns the tokenizer of a run from a node's folder, and its tokenizer.json, nil

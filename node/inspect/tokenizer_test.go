@@ -46,3 +46,16 @@ func TestExportOfACorpus(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What puts a token before each text is left out of exports, and nothing else.
+func TestBare(t *testing.T) {
+	for file, want := range map[string]string{
+		`{"model":{},"post_processor":{"type":"TemplateProcessing","single":[]}}`: `{"model":{},"post_processor":null}`,
+		`{"post_processor":{"type":"ByteLevel"},"model":{}}`:                      `{"post_processor":{"type":"ByteLevel"},"model":{}}`,
+		`{"post_processor":null}`:                                                 `{"post_processor":null}`, `{}`: `{}`,
+	} {
+		if got := string(bare([]byte(file))); got != want {
+			t.Errorf("%s: %s, want %s", file, got, want)
+		}
+	}
+}

@@ -57,7 +57,7 @@ func parse(data []byte) (*BPE, error) {
 			return nil, err
 		}
 	}
-	t.findEnd()
+	t.findEnd(f.AddedTokens)
 	return t, nil
 }
 
@@ -227,10 +227,11 @@ func (t *BPE) addOne(e *encoder, a addedToken, id int32, known bool) error {
 	return nil
 }
 
-func (t *BPE) findEnd() {
+// findEnd looks among the added tokens alone: text may have such a word.
+func (t *BPE) findEnd(added []addedToken) {
 	for _, name := range endNames {
-		if id := slices.IndexFunc(t.texts, func(text []byte) bool { return string(text) == name }); id >= 0 {
-			t.end = int32(id)
+		if i := slices.IndexFunc(added, func(a addedToken) bool { return a.Content == name }); i >= 0 {
+			t.end = int32(added[i].ID)
 			return
 		}
 	}
