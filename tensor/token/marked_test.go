@@ -83,8 +83,8 @@ func TestMarkedTextComesBack(t *testing.T) {
 		encoder := tokenizer.NewEncoder()
 		rapid.Check(t, func(t *rapid.T) {
 			text := markedText(t)
-			if _, is := byteOf(string(text)); is && tokenizer.words != nil {
-				return // the judge takes the name of a byte for its token
+			if tokenizer.words != nil && bytes.Contains(text, []byte("<0x")) {
+				return // the judge takes the name of a byte for its token, alone or between added ones
 			}
 			want := []byte(strings.ReplaceAll(string(text), mark, " "))
 			if tokenizer.family.late && tokenizer.Prefixed() {
