@@ -153,14 +153,14 @@ func TestBudget(t *testing.T) {
 		fragments    []uint64
 		passed       bool
 	}{
-		"met":                              {100, 1020, 0, []uint64{1020, 1020}, true},
-		"missed":                           {100, 999, 0, []uint64{999, 999}, false},
-		"exceeded":                         {100, 1021, 0, []uint64{1010, 1032}, false},
-		"two more before a heartbeat came": {20, 1060, 0, []uint64{1060, 1060}, true},
-		"three more":                       {20, 1061, 0, []uint64{1060, 1062}, false},
-		"lost unevenly":                    {100, 1100, 90, []uint64{1020, 1180}, true},
-		"lost and exceeded":                {100, 1100, 90, []uint64{1021, 1179}, false},
-		"lost and missed":                  {100, 1100, 90, []uint64{999, 1201}, false},
+		"met":                              {200, 1020, 0, []uint64{1020, 1020}, true},
+		"missed":                           {200, 999, 0, []uint64{999, 999}, false},
+		"exceeded":                         {200, 1021, 0, []uint64{1010, 1032}, false},
+		"two more before a heartbeat came": {40, 1060, 0, []uint64{1060, 1060}, true},
+		"three more":                       {40, 1061, 0, []uint64{1060, 1062}, false},
+		"lost unevenly":                    {200, 1100, 90, []uint64{1020, 1180}, true},
+		"lost and exceeded":                {200, 1100, 90, []uint64{1021, 1179}, false},
+		"lost and missed":                  {200, 1100, 90, []uint64{999, 1201}, false},
 	} {
 		w.calibration.PaceMs = c.stepMs
 		r := Report{Tokens: Tokens{TokensBudget: 1000, TokensFolded: c.folded, TokensLost: c.lost}}
