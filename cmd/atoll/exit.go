@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -67,11 +66,11 @@ func fail(c *cli.Console, err error, help string) int {
 	return code
 }
 
-// explained adds what to do about a disk that is full, read-only or failing, where nobody has. Of rights it says nothing: who may not
-// read a file needs others than who may not write it.
+// explained adds what to do about a disk that is full, read-only or failing. Of rights it says nothing: who may not read a file needs
+// others than who may not write it.
 func explained(err error) error {
 	var failed *fs.PathError
-	if !errors.As(err, &failed) || store.TroubleOf(err) == store.Denied || strings.Contains(err.Error(), "the disk is ") {
+	if !errors.As(err, &failed) || store.TroubleOf(err) == store.Denied {
 		return err
 	}
 	return store.Explain(err, filepath.Dir(failed.Path))

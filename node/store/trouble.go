@@ -52,12 +52,17 @@ func (t Trouble) Remedy(dir string) string {
 	return ""
 }
 
+// explained is an error that says already what to do.
+type explained struct{ error }
+
+func (e explained) Unwrap() error { return e.error }
+
 // Explain adds to an error what is wrong with the disk of a folder and what to
-// do about it, if that is what it says.
+// do about it, if that is what it says and nobody has yet.
 func Explain(err error, dir string) error {
 	t := TroubleOf(err)
-	if t == Well {
+	if t == Well || errors.As(err, new(explained)) {
 		return err
 	}
-	return fmt.Errorf("%w: the disk is %s: %s", err, t, t.Remedy(dir))
+	return explained{fmt.Errorf("%w: the disk is %s: %s", err, t, t.Remedy(dir))}
 }
