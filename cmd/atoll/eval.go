@@ -109,9 +109,15 @@ func (c *EvalCmd) Run(ctx context.Context, out *cli.Console) error {
 	if g.Data.SHA256 != "" && g.Data.SHA256 != data.SHA256() {
 		out.Say("note: the run trains on %q (sha256 %.16s), this is %q (sha256 %.16s)", g.Data.Name, g.Data.SHA256, data.Name(), data.SHA256())
 	}
-	if trained, err := trainedOn(g, own); err != nil {
-		return err
-	} else if trained != data.SHA256() {
+	trained := cmp.Or(g.Data.SHA256, data.SHA256())
+	if g.Data.SHA256 == "" && c.Data != "" { // each learner has a text of its own
+		text, err := corpus.Open(own)
+		if err != nil {
+			return fmt.Errorf("the node's own text, which tells what is held out: %w", err)
+		}
+		trained = text.SHA256()
+	}
+	if trained != data.SHA256() {
 		data = data.Unseen()
 	}
 	windows := c.windows(data, g.Model.Context, &e)
@@ -120,18 +126,6 @@ func (c *EvalCmd) Run(ctx context.Context, out *cli.Console) error {
 	}
 	e.Data, e.SHA256 = data.Name(), data.SHA256()
 	return c.print(out, e)
-}
-
-// trainedOn is the hash of the text that the run trains on or, where each learner has its own, the node.
-func trainedOn(g genesis.Genesis, own string) (string, error) {
-	if g.Data.SHA256 != "" {
-		return g.Data.SHA256, nil
-	}
-	text, err := corpus.Open(own)
-	if err != nil {
-		return "", fmt.Errorf("the node's own text, which tells what is held out: %w", err)
-	}
-	return text.SHA256(), nil
 }
 
 // windows are those that are scored: all of the held-out text, or a sample of it.

@@ -188,7 +188,7 @@ func (c *NewCmd) invite(owner ed25519.PrivateKey, g genesis.Genesis) (member.Inv
 func (c *NewCmd) next(g genesis.Genesis) string {
 	line, text := "atoll join "+status.ShellWord(c.dir(g.Name)), c.Data
 	if c.From != "" {
-		learner := c.learner(g.Recipe, g.Files)
+		learner := c.learner(g)
 		line += " --init " + status.ShellWord(c.From) + " --learner " + status.ShellWord(learner)
 		if strings.HasPrefix(learner, "hf") {
 			text = cmp.Or(text, "TEXT")
@@ -205,16 +205,16 @@ func (c *NewCmd) next(g genesis.Genesis) string {
 
 // learner is a program that can train the run: the one for Hugging Face's models where the
 // config names one, otherwise a script of the user. The node passes on the tokenizer that came with the model.
-func (c *NewCmd) learner(recipe string, files []genesis.File) string {
+func (c *NewCmd) learner(g genesis.Genesis) string {
 	line, known := "hf", `"model_type":`
-	if genesis.Adapters(json.RawMessage(recipe)) {
+	if genesis.Adapters(json.RawMessage(g.Recipe)) {
 		line, known = "hf --base "+status.ShellWord(cmp.Or(c.Base, "DIR")), `"peft_type":"LORA"`
 	}
-	if !strings.Contains(recipe, known) {
+	if !strings.Contains(g.Recipe, known) {
 		return "python3 train.py"
 	}
-	cuts := genesis.HasTokenizer(files)
-	if ofBytes := strings.Contains(strings.ReplaceAll(recipe, "}", ","), `"vocab_size":256,`); !cuts && !ofBytes {
+	ofBytes := strings.Contains(strings.ReplaceAll(g.Recipe, "}", ","), `"vocab_size":256,`)
+	if !ofBytes && !genesis.HasTokenizer(g.Files) {
 		line += " --tokenizer DIR"
 	}
 	return line

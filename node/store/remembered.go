@@ -90,6 +90,9 @@ const SettingsFile = "settings.toml"
 // SaveSettings writes the file, durably: after a power cut the limits are those of before.
 func (d Disk) SaveSettings(dir string, b []byte) error { return d.saveDurably(dir, SettingsFile, b) }
 
+// SaveLearner writes the program that trains at the next start, durably as a setting.
+func (d Disk) SaveLearner(dir string, b []byte) error { return d.saveDurably(dir, LearnerFile, b) }
+
 // SaveAdmission writes a file of what admits a node, or others at it, durably: without it the next start may be refused.
 func (d Disk) SaveAdmission(dir, name string, b []byte) error { return d.saveDurably(dir, name, b) }
 

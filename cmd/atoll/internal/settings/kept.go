@@ -234,11 +234,7 @@ func keepLearner(dir, command string) error {
 	if command == node.BuiltinLearner {
 		command = ""
 	}
-	err := store.Begin(dir)
-	if err == nil {
-		err = store.Disk{}.WriteFile(dir, store.LearnerFile, []byte(command))
-	}
-	if err != nil {
+	if err := (store.Disk{}).SaveLearner(dir, []byte(command)); err != nil {
 		return store.Explain(fmt.Errorf("keep the learner: %w", err), dir)
 	}
 	return nil

@@ -117,7 +117,8 @@ def _cut(path, tokenizer):
             if not ids:
                 text = text.lstrip(bytes(range(0x80, 0xC0)))
             ids.append(torch.tensor(tokenizer(text.decode("utf-8", errors="ignore"), **cut)["input_ids"], dtype=torch.int32))
-    return torch.cat([*ids, torch.zeros(0 if any(len(x) for x in ids) else 1, dtype=torch.int32)])
+    tokens = torch.cat([torch.zeros(0, dtype=torch.int32), *ids])
+    return tokens if len(tokens) else torch.zeros(1, dtype=torch.int32)
 
 
 def _map(path):
